@@ -1,0 +1,99 @@
+# Two commands do everything on a fresh machine: `make transcribe` and `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := check
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUST   := $(shell find rust_fe -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
+CLIP   := golden/audio/transcribe_me.wav
+
+export PYTHONDONTWRITEBYTECODE :=
+export CARGO_TERM_COLOR ?= never
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+# ---------------------------------------------------------------- set up and build
+
+.PHONY: tools
+tools: ## check the compiler, Rust and Python; say how to install what is missing
+	@bash .ci/tools.sh $(PYTHON)
+
+$(VENV)/ready: pyproject.toml | tools
+	@echo "== environment $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/built: $(VENV)/ready $(RUST) README.md LICENSE
+	@echo "== build"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
+	@$(BIN)/python -m compileall -q asr
+	@touch $@
+
+.PHONY: dev
+dev: $(VENV)/built ## set up the environment and build the Rust part
+
+.PHONY: transcribe
+transcribe: $(VENV)/built ## set up, build, transcribe a shipped clip; print text and timings
+	$(BIN)/asr transcribe $(CLIP) --timings
+
+# ---------------------------------------------------------------- what CI runs first
+
+.PHONY: check test
+check: test ## the same as make test
+test: lint types test-rust test-python ## lint, types, Rust and Python tests, the docs' commands
+	@echo "make test: all passed. Not covered here: system calls (strace), cold start and front-end" \
+	  "races against peers; make test-system runs those."
+
+.PHONY: lint
+lint: $(VENV)/built ## formatting and lints, Python and Rust
+	@echo "== lint"
+	@$(BIN)/ruff format --check --quiet . || { echo "run: make fmt"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@cargo fmt --all --check
+	@cargo clippy --quiet --workspace --all-targets --all-features --locked -- -D warnings
+
+.PHONY: types
+types: $(VENV)/built ## mypy --strict, and the stub against the compiled module
+	@echo "== types"
+	@$(BIN)/mypy
+	@$(BIN)/python -m mypy.stubtest asr._rust_fe
+
+.PHONY: test-rust
+test-rust: $(VENV)/ready ## Rust tests
+	@echo "== Rust tests"
+	@cargo test --quiet --workspace --locked
+
+.PHONY: test-python
+test-python: $(VENV)/built ## Python tests
+	@echo "== Python tests"
+	@HYPOTHESIS_PROFILE=$${CI:+ci} $(BIN)/python -m pytest -q -m "not system" tests
+
+.PHONY: test-system
+test-system: $(VENV)/built .venv-peers/ready ## strace, cold start, races; needs strace and the peers
+	@echo "== system tests"
+	@$(BIN)/python -m pytest -q -m system tests
+
+# ---------------------------------------------------------------- for contributors
+
+.PHONY: fmt
+fmt: $(VENV)/ready ## format everything
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix . && cargo fmt --all
+
+.PHONY: wheel
+wheel: $(VENV)/ready ## build the wheel into dist/
+	@$(BIN)/maturin build --release --locked --out dist
+
+.PHONY: audit
+audit: ## licences and sources of the Rust crates (needs cargo-deny)
+	cargo deny check licenses bans sources
+
+.PHONY: clean
+clean: ## remove everything that can be made again
+	rm -rf target dist $(VENV) .venv-peers .venv-golden asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,147 @@
+"""The compiled half of asr: front end and greedy CTC.
+
+Inputs are borrowed without a copy and must be C-contiguous, of the dtype and shape stated;
+anything else is an error that says what was expected and what was found. The interpreter lock
+is released around the work. Every function and method may be called from several threads at once.
+"""
+
+from typing import TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_F32: TypeAlias = NDArray[np.float32]
+_I32: TypeAlias = NDArray[np.int32]
+
+@final
+class Fbank:
+    """Log mel filter bank energies, as Kaldi computes them."""
+
+    def __new__(
+        cls,
+        *,
+        sample_rate_hz: int,
+        frame_length_ms: float,
+        frame_shift_ms: float,
+        window: str,
+        num_mel_bins: int,
+        low_freq_hz: float,
+        high_freq_hz: float,
+        preemphasis: float,
+        sample_scale: float,
+        backend: str | None = None,
+    ) -> Fbank:
+        """Check the recipe and compute window and filters.
+
+        Args:
+            sample_rate_hz: sampling rate of the input, Hz.
+            frame_length_ms: length of a frame, ms.
+            frame_shift_ms: distance between the starts of two frames, ms.
+            window: "hamming", the only one that the models of this family use.
+            num_mel_bins: number of triangular filters.
+            low_freq_hz: lower edge of the first filter, Hz.
+            high_freq_hz: upper edge of the last filter, Hz; zero or less counts down from
+                half the sampling rate.
+            preemphasis: pre-emphasis coefficient, 0 to 1.
+            sample_scale: factor from full scale +-1.0 to the scale of the recipe (Kaldi: 32768).
+            backend: instruction set by name, one of ``build_info()["backends"]``; None takes
+                the best.
+
+        Raises:
+            asr.errors.FrontEndError: a field cannot be used, or the backend cannot run here.
+        """
+
+    def compute(self, samples: _F32) -> _F32:
+        """Compute log mel energies.
+
+        Args:
+            samples: float32 (num_samples,), full scale +-1.0.
+
+        Returns:
+            float32 (num_frames, num_mel_bins), natural logarithm, at least ln(2**-23).
+
+        Raises:
+            asr.errors.FrontEndError: wrong dtype, shape or strides; a sample is not finite.
+
+        Source: kaldi-native-fbank ``feature-fbank.cc``, FbankComputer::Compute. Deliberate
+        difference: double precision up to the logarithm.
+        """
+
+    def num_frames(self, num_samples: int) -> int:
+        """Rows that ``compute`` gives for so many samples."""
+
+    @property
+    def backend(self) -> str:
+        """Name of the instruction set in use."""
+
+def lfr(features: _F32, m: int, n: int) -> _F32:
+    """Stack m frames, every n frames (low frame rate).
+
+    Args:
+        features: float32 (T, D).
+        m: frames in a stack; the first frame is repeated (m - 1) // 2 times on the left.
+        n: frames from one stack to the next; the last frame is repeated on the right.
+
+    Returns:
+        float32 (ceil(T / n), m * D).
+
+    Raises:
+        asr.errors.FrontEndError: wrong dtype, shape or strides; m, n or D is zero.
+
+    Source: FunASR ``funasr_onnx/utils/frontend.py``, apply_lfr.
+    """
+
+def cmvn(features: _F32, neg_mean: _F32, inv_stddev: _F32) -> _F32:
+    """Shift and scale each column: ``(features + neg_mean) * inv_stddev``.
+
+    Args:
+        features: float32 (T, D).
+        neg_mean: float32 (D,), minus the mean.
+        inv_stddev: float32 (D,), one over the standard deviation.
+
+    Returns:
+        float32 (T, D).
+
+    Raises:
+        asr.errors.FrontEndError: wrong dtype, shape or strides; lengths that do not match.
+
+    Source: FunASR ``funasr_onnx/utils/frontend.py``, apply_cmvn.
+    """
+
+def ctc_greedy(
+    logits: _F32, blank_id: int, prompt_frames: int, backend: str | None = None
+) -> tuple[_I32, _F32, _F32, _I32, _I32, _I32, _F32, _F32]:
+    """Decode greedily, with statistics for every row.
+
+    Consecutive rows of equal arg-max are one run; runs of blank are dropped. A token takes its
+    log-probability and its entropy from the row of highest probability in its run, the first
+    on ties. The prompt rows get statistics but never become tokens.
+
+    Args:
+        logits: float32 (T, V), raw scores or log-softmax, finite.
+        blank_id: column of the blank.
+        prompt_frames: number of prompt rows in front.
+        backend: instruction set by name; None takes the best.
+
+    Returns:
+        argmax: int32 (T,), lowest id on ties.
+        log_prob: float32 (T,), natural logarithm of the probability of argmax, at most 0.
+        entropy: float32 (T,), nats.
+        token_ids: int32 (K,).
+        start_frame: int32 (K,), counted from the first row after the prompts.
+        end_frame: int32 (K,), exclusive, counted alike.
+        log_probs: float32 (K,).
+        entropies: float32 (K,).
+
+    Raises:
+        asr.errors.DecodeError: a score is NaN or infinite (row and column are named); wrong
+            dtype, shape or strides; blank_id is no column; fewer rows than prompt_frames.
+        asr.errors.FrontEndError: the backend cannot run here.
+    """
+
+def build_info() -> dict[str, str | list[str]]:
+    """Tell what this module was built as, and what this CPU can run.
+
+    Returns:
+        version, profile ("release" or "debug"), target, and backends (best first).
+    """

@@ -1,0 +1,107 @@
+"""A path or an array -> Audio at the rate the recipe wants."""
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from asr.errors import AudioError, SystemAccessError
+from asr.records import Audio, Float32
+
+Source: TypeAlias = "str | os.PathLike[str] | npt.NDArray[np.float32 | np.float64 | np.int16]"
+
+
+def read(source: Source, sample_rate: int | None) -> Audio:
+    """Read sound and make it mono.
+
+    Args:
+        source: a file that libsndfile can decode (WAV, FLAC, Ogg, MP3 ...), or an array of shape
+            (num_samples,): float32 or float64 with full scale ±1.0, or int16.
+        sample_rate: samples per second of an array; a file states its own.
+
+    Returns:
+        Audio at the source's own rate. Channels are averaged, so two equal channels give
+        the level of one.
+
+    Raises:
+        AudioError: missing file, not sound, an array of another type or shape, no rate given.
+        SystemAccessError: the system would not let us read the file.
+    """
+    if isinstance(source, np.ndarray):
+        return _from_array(source, sample_rate)
+    return _from_file(Path(source))
+
+
+def resample(audio: Audio, sample_rate_hz: int) -> Audio:
+    """Change the rate with an anti-alias filter; the same record when the rate is right already.
+
+    Args:
+        audio: at any rate.
+        sample_rate_hz: the wanted rate.
+
+    Returns:
+        Audio of the same duration, to within one sample.
+
+    Source: soxr, quality HQ (passband to 0.91 of Nyquist, stopband below -120 dB).
+    """
+    if audio.sample_rate_hz == sample_rate_hz:
+        return audio
+    import soxr
+
+    samples = soxr.resample(audio.samples, audio.sample_rate_hz, sample_rate_hz, quality="HQ")
+    return Audio(np.ascontiguousarray(samples), sample_rate_hz, audio.source)
+
+
+def _from_array(samples: npt.NDArray[np.generic], sample_rate: int | None) -> Audio:
+    if sample_rate is None:
+        raise AudioError("array: expected sample_rate=..., found none; an array has no rate")
+    if sample_rate <= 0:
+        raise AudioError(f"array: expected a positive sample_rate, found {sample_rate}")
+    if samples.ndim != 1:
+        raise AudioError(
+            f"array: expected shape (num_samples,), found {samples.shape}; "
+            "pick or average the channels first"
+        )
+    if samples.dtype == np.int16:
+        values = samples.astype(np.float32) / np.float32(32768)
+    elif samples.dtype in (np.float32, np.float64):
+        values = np.ascontiguousarray(samples, dtype=np.float32)
+    else:
+        raise AudioError(
+            f"array: expected float32 or float64 in ±1.0, or int16, found {samples.dtype}"
+        )
+    return Audio(values, int(sample_rate), "array")
+
+
+def _from_file(path: Path) -> Audio:
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(path) as file:
+            rate: int = file.samplerate
+            samples: Float32 = file.read(dtype="float32", always_2d=False)
+    except soundfile.LibsndfileError as error:
+        _explain(path)
+        detail = str(error).rpartition(": ")[2].rstrip(".")
+        raise AudioError(
+            f"{path}: expected a sound file (WAV, FLAC, Ogg, MP3), could not decode it: {detail}"
+        ) from None
+    if samples.ndim == 2:
+        samples = samples.mean(axis=1, dtype=np.float32)
+    return Audio(samples, rate, str(path))
+
+
+def _explain(path: Path) -> None:
+    """Say why a file cannot be opened, where it is not the content's fault."""
+    try:
+        if path.is_dir():
+            raise AudioError(f"{path}: expected a sound file, found a folder")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise AudioError(f"{path}: expected a sound file, found an empty file (0 bytes)")
+    except FileNotFoundError:
+        raise AudioError(f"{path}: file not found") from None
+    except OSError as error:
+        raise SystemAccessError(f"{path}: cannot read the file: {error.strerror}") from None

@@ -1,0 +1,104 @@
+"""The command line. Only this folder prints; only this folder turns errors into exit codes.
+
+Nothing here may import NumPy before a command runs: ``asr --help`` costs what argparse costs.
+"""
+
+import argparse
+import sys
+import time
+
+#: When this process reached our code, and the CPU time it had used until then: ``--timings``.
+ENTERED_NS = time.perf_counter_ns()
+ENTERED_CPU_NS = time.process_time_ns()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    from asr.cli import inspect, transcribe
+
+    parser = argparse.ArgumentParser(
+        prog="asr",
+        description="Speech to text on a CPU, with a real-time factor (RTF) that can be audited.",
+        epilog=(
+            "examples:\n"
+            "  asr transcribe clip.wav              print what was said\n"
+            "  asr transcribe clip.wav --timings    and where each millisecond went\n"
+            "  asr transcribe *.wav --json          one JSON object per line\n"
+            "  asr inspect tiny-en                  what a model is made of\n"
+            "\n"
+            "exit codes: 0 done, 2 usage, 3 bad audio, 4 bad model, 5 cannot read or write,\n"
+            "            7 a needed tool is missing, 70 our bug, 130 interrupted"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="print version and build, then exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in (transcribe, inspect):
+        module.add_parser(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Print the version of the compiled part, which is the version of the whole."""
+
+    def __init__(self, option_strings: list[str], dest: str, help: str) -> None:  # noqa: A002
+        super().__init__(option_strings, dest, nargs=0, help=help, default=argparse.SUPPRESS)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from asr import _rust_fe
+
+        info = _rust_fe.build_info()
+        print(f"asr {info['version']} ({info['profile']} build, {info['target']})")
+        parser.exit()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: without the program's name; None takes them from the command line.
+
+    Returns:
+        the exit code.
+    """
+    options = build_parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader has gone (``asr ... | head``); leave nothing for the interpreter to flush.
+        sys.stdout = None
+        return 141
+    except OSError as error:
+        return report(error, getattr(error, "exit_code", 5))
+    except Exception as error:
+        code = getattr(error, "exit_code", 70)
+        if code == 70:
+            return _report_bug(error)
+        return report(error, code)
+    return code
+
+
+def report(error: Exception, code: int) -> int:
+    """Print an error as one line on stderr and return its exit code."""
+    message = " ".join(str(error).split())
+    print(f"asr: {message}", file=sys.stderr)
+    return code
+
+
+def _report_bug(error: Exception) -> int:
+    import os
+    import traceback
+
+    if os.environ.get("ASR_TRACEBACK"):
+        traceback.print_exc()
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return report(
+        RuntimeError(
+            f"internal error, please report it: {type(error).__name__}: {error} "
+            f"({where.filename}:{where.lineno}); ASR_TRACEBACK=1 shows the whole trace"
+        ),
+        70,
+    )

@@ -1,0 +1,1 @@
+"""Engines run named tensors and know nothing of speech."""

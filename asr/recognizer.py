@@ -1,0 +1,153 @@
+"""Audio -> Transcript: the whole pipeline, one line per stage."""
+
+import os
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from asr import audio, ctc, text
+from asr.engines.base import Engine
+from asr.engines.ort import OrtEngine, default_threads, read_model
+from asr.errors import UsageError
+from asr.frontend import FrontEnd
+from asr.hub import DEFAULT_MODEL, find_model
+from asr.layouts import Layout, open_layout
+from asr.observe import SILENT, Observer, with_dump
+from asr.records import Audio, Decoded, Features, Logits, Transcript
+
+#: Below this nothing can be a word; the network is not asked. Its own window is 25 ms.
+MIN_AUDIO_S = 0.1
+
+
+class Recognizer:
+    """A model ready to transcribe; may be shared between threads.
+
+    Args:
+        layout: what the model directory means.
+        front_end: built from the layout's recipe.
+        engine: the loaded network.
+
+    Raises:
+        LayoutError: the network does not fit the layout.
+    """
+
+    def __init__(self, layout: Layout, front_end: FrontEnd, engine: Engine) -> None:
+        self.layout = layout
+        self.front_end = front_end
+        self.engine = engine
+        self._binding = layout.connect(engine.inputs, engine.outputs)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | os.PathLike[str] = DEFAULT_MODEL,
+        *,
+        threads: int | None = None,
+        backend: str | None = None,
+        observer: Observer = SILENT,
+    ) -> "Recognizer":
+        """Load a model.
+
+        Args:
+            model: a model directory, or the name of a built-in model.
+            threads: threads of the network; None takes the cores this process may use, at most 4.
+            backend: SIMD path of the Rust stages; None takes the best this CPU has.
+            observer: sees the steps ``layout``, ``front_end``, ``model_read``, ``session_create``.
+
+        Raises:
+            LayoutError: the directory or a file in it is not what it should be.
+            SystemAccessError: a file cannot be read.
+            UsageError: ``threads`` is below 1.
+        """
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads: expected 1 or more, found {threads}")
+        count = threads or default_threads()
+        step = observer.step
+        layout = step("layout", open_layout, find_model(os.fspath(model)))
+        front_end = step("front_end", lambda: FrontEnd(layout.front_end, backend=backend))
+        network = step("model_read", read_model, layout.network)
+        engine = step(
+            "session_create",
+            lambda: OrtEngine(network, name=str(layout.network), threads=count),
+        )
+        return cls(layout, front_end, engine)
+
+    def transcribe(
+        self,
+        source: audio.Source,
+        *,
+        sample_rate: int | None = None,
+        language: str = "auto",
+        itn: bool = False,
+        observer: Observer = SILENT,
+    ) -> Transcript:
+        """Turn sound into text.
+
+        Args:
+            source: a path, or an array: float32 or float64 (num_samples,) with full scale ±1.0,
+                or int16 (num_samples,).
+            sample_rate: samples per second of an array; a file states its own.
+            language: ``auto`` or one the model knows; a hint, not a constraint.
+            itn: ask the network for inverse text normalisation (digits, punctuation).
+            observer: sees every stage.
+
+        Returns:
+            A transcript; with an empty text and a ``reason`` when nothing was heard.
+
+        Raises:
+            UsageError: unknown language.
+            AudioError: the source is no sound.
+            SystemAccessError: the file cannot be read.
+            EngineError, DecodeError: the network failed, or returned NaN.
+        """
+        start_s = time.perf_counter()
+        language_id = self.layout.language_id(language)
+        transcript = self._run(
+            source, sample_rate, language_id, itn, with_dump(observer, _warn_user)
+        )
+        return replace(transcript, wall_s=time.perf_counter() - start_s)
+
+    def _run(
+        self,
+        source: audio.Source,
+        sample_rate: int | None,
+        language_id: int,
+        itn: bool,
+        observer: Observer,
+    ) -> Transcript:
+        step = observer.step
+        original = step("read", audio.read, source, sample_rate)
+        audio_s = original.duration_s
+        if audio_s < MIN_AUDIO_S:
+            return text.from_segments((), reason="too_short", audio_s=audio_s)
+        sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
+        features: Features = step("fbank", self.front_end.fbank, sound)
+        features = step("lfr", self.front_end.lfr, features)
+        features = step("cmvn", self.front_end.cmvn, features)
+        itn_id = self.layout.itn_ids[itn]
+        tensors = step("bind", self._binding.bind, features, language_id, itn_id)
+        logits: Logits = step("infer", self._infer, tensors, features.frame_shift_s)
+        decoded: Decoded = step("decode", self._decode, logits)
+        transcript: Transcript = step("text", self._text, decoded, audio_s, itn)
+        return transcript
+
+    @property
+    def sample_rate_hz(self) -> int:
+        """The rate the network was trained on; other sound is resampled to it."""
+        return self.layout.front_end.sample_rate_hz
+
+    def _infer(self, tensors: dict[str, npt.NDArray[Any]], frame_shift_s: float) -> Logits:
+        return self._binding.unbind(self.engine.run(tensors), frame_shift_s)
+
+    def _decode(self, logits: Logits) -> Decoded:
+        return ctc.greedy(logits, blank_id=self.layout.blank_id)
+
+    def _text(self, decoded: Decoded, audio_s: float, itn: bool) -> Transcript:
+        return text.transcribe(decoded, self.layout.vocabulary, audio_s=audio_s, requested_itn=itn)
+
+
+def _warn_user(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,16 @@
+//! The speech front end and the greedy CTC decoder, without Python.
+//!
+//! Floors, imports only go down: `error`; `config` `simd`; `frame` `mel` `lfr` `cmvn` `ctc`; `fbank`; `py`.
+//! Only `simd` holds `unsafe`, only `py` knows Python.
+
+pub mod cmvn;
+pub mod config;
+pub mod ctc;
+pub mod error;
+pub mod fbank;
+pub mod frame;
+pub mod lfr;
+pub mod mel;
+#[cfg(feature = "python")]
+mod py;
+pub mod simd;

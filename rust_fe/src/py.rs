@@ -1,0 +1,282 @@
+//! The module `asr._rust_fe`: arrays in and out, nothing else.
+//!
+//! Inputs are borrowed without a copy, results are handed over without a copy, and the
+//! interpreter lock is released around the work.
+
+use numpy::ndarray::Array2;
+use numpy::{
+    Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray,
+    PyUntypedArray, PyUntypedArrayMethods, ndarray::Dimension,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use crate::config::{FbankConfig, Window};
+use crate::ctc::Decoded;
+use crate::error::Error;
+use crate::fbank::Fbank;
+use crate::simd::Backend;
+use crate::{cmvn, ctc, lfr};
+
+/// Turn an error into the class of `asr.errors` that fits, imported only now.
+fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let class = match error {
+        Error::Scores { .. } | Error::NonFiniteScore { .. } => "DecodeError",
+        Error::Config { .. }
+        | Error::Backend { .. }
+        | Error::NonFiniteSample { .. }
+        | Error::Shape { .. } => "FrontEndError",
+    };
+    raise_as(py, class, error.to_string())
+}
+
+fn raise_as(py: Python<'_>, class: &str, message: String) -> PyErr {
+    let class = py.import("asr.errors").and_then(|errors| errors.getattr(class));
+    match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+        Ok(class) => PyErr::from_type(class, message),
+        Err(import_failed) => import_failed,
+    }
+}
+
+/// Borrow an argument as it lies in memory, or say what was expected and what was found.
+fn borrow<'py, T: Element, D: Dimension>(
+    value: &Bound<'py, PyAny>,
+    error_class: &str,
+    name: &str,
+    expected: &str,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    let fail = |found: String| {
+        Err(raise_as(
+            value.py(),
+            error_class,
+            format!("{name}: expected {expected}, C-contiguous, found {found}"),
+        ))
+    };
+    let Ok(any) = value.cast::<PyUntypedArray>() else {
+        return fail(format!("{}", value.get_type().name()?));
+    };
+    let found = format!("{} {}", any.dtype(), value.getattr("shape")?);
+    let Ok(array) = value.cast::<PyArray<T, D>>() else {
+        return fail(found);
+    };
+    if !array.is_c_contiguous() {
+        return fail(format!("{found} with strides {}", value.getattr("strides")?));
+    }
+    if !array.is_aligned() {
+        return fail(format!("{found} at an unaligned address"));
+    }
+    match array.try_readonly() {
+        Ok(array) => Ok(array),
+        Err(_) => fail(format!("{found} that is being written to")),
+    }
+}
+
+/// Rows and columns of a borrowed matrix, and its values.
+fn matrix<'a>(array: &'a PyReadonlyArray<'_, f32, numpy::Ix2>) -> PyResult<(&'a [f32], usize, usize)> {
+    Ok((array.as_slice()?, array.shape()[0], array.shape()[1]))
+}
+
+fn into_matrix<'py>(
+    py: Python<'py>,
+    values: Vec<f32>,
+    rows: usize,
+    columns: usize,
+) -> Bound<'py, PyArray2<f32>> {
+    let array = Array2::from_shape_vec((rows, columns), values);
+    array.expect("the core returns whole rows").into_pyarray(py)
+}
+
+fn backend(py: Python<'_>, name: Option<&str>) -> PyResult<Backend> {
+    match name {
+        None => Ok(Backend::best()),
+        Some(name) => Backend::by_name(name).map_err(|error| raise(py, &error)),
+    }
+}
+
+/// Log mel filter bank energies, as Kaldi computes them.
+#[pyclass(frozen, name = "Fbank", module = "asr._rust_fe")]
+struct PyFbank(Fbank);
+
+#[pymethods]
+impl PyFbank {
+    #[new]
+    #[pyo3(signature = (*, sample_rate_hz, frame_length_ms, frame_shift_ms, window, num_mel_bins,
+        low_freq_hz, high_freq_hz, preemphasis, sample_scale, backend=None))]
+    #[allow(clippy::too_many_arguments, reason = "one argument per recipe field, all by keyword")]
+    fn new(
+        py: Python<'_>,
+        sample_rate_hz: u32,
+        frame_length_ms: f64,
+        frame_shift_ms: f64,
+        window: &str,
+        num_mel_bins: usize,
+        low_freq_hz: f64,
+        high_freq_hz: f64,
+        preemphasis: f64,
+        sample_scale: f64,
+        backend: Option<&str>,
+    ) -> PyResult<Self> {
+        let backend = self::backend(py, backend)?;
+        Window::from_name(window)
+            .and_then(|window| {
+                let config = FbankConfig {
+                    sample_rate_hz,
+                    frame_length_ms,
+                    frame_shift_ms,
+                    window,
+                    num_mel_bins,
+                    low_freq_hz,
+                    high_freq_hz,
+                    preemphasis,
+                    sample_scale,
+                };
+                Fbank::new(config, backend)
+            })
+            .map(Self)
+            .map_err(|error| raise(py, &error))
+    }
+
+    /// Name of the instruction set in use.
+    #[getter]
+    fn backend(&self) -> &'static str {
+        self.0.backend().name()
+    }
+
+    /// Rows that `compute` gives for so many samples.
+    fn num_frames(&self, num_samples: usize) -> usize {
+        self.0.num_frames(num_samples)
+    }
+
+    /// Compute log mel energies: float32 (N,) to float32 (num_frames, num_mel_bins).
+    fn compute<'py>(
+        &self,
+        py: Python<'py>,
+        samples: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let samples = borrow::<f32, numpy::Ix1>(
+            samples,
+            "FrontEndError",
+            "samples",
+            "a float32 array of shape (N,)",
+        )?;
+        let slice = samples.as_slice()?;
+        let values = py.detach(|| self.0.compute(slice)).map_err(|error| raise(py, &error))?;
+        Ok(into_matrix(py, values, self.0.num_frames(slice.len()), self.0.num_mel_bins()))
+    }
+}
+
+const FEATURES: &str = "a float32 array of shape (T, D)";
+
+/// Stack `m` frames every `n` frames: float32 (T, D) to float32 (ceil(T / n), m * D).
+#[pyfunction]
+#[pyo3(name = "lfr")]
+fn py_lfr<'py>(
+    py: Python<'py>,
+    features: &Bound<'py, PyAny>,
+    m: usize,
+    n: usize,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let features = borrow(features, "FrontEndError", "features", FEATURES)?;
+    let (values, rows, dim) = matrix(&features)?;
+    for (field, number) in [("lfr m", m), ("lfr n", n), ("features dim", dim)] {
+        if number == 0 {
+            let (expected, found) = ("positive".into(), "0".into());
+            return Err(raise(py, &Error::Config { field, expected, found }));
+        }
+    }
+    let out = py.detach(|| lfr::lfr(values, dim, m, n));
+    Ok(into_matrix(py, out, rows.div_ceil(n), m * dim))
+}
+
+/// Shift and scale each column: `(features + neg_mean) * inv_stddev`, float32 (T, D).
+#[pyfunction]
+#[pyo3(name = "cmvn")]
+fn py_cmvn<'py>(
+    py: Python<'py>,
+    features: &Bound<'py, PyAny>,
+    neg_mean: &Bound<'py, PyAny>,
+    inv_stddev: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    const VECTOR: &str = "a float32 array of shape (D,)";
+    let features = borrow(features, "FrontEndError", "features", FEATURES)?;
+    let neg_mean = borrow::<f32, numpy::Ix1>(neg_mean, "FrontEndError", "neg_mean", VECTOR)?;
+    let inv_stddev = borrow::<f32, numpy::Ix1>(inv_stddev, "FrontEndError", "inv_stddev", VECTOR)?;
+    let (values, rows, dim) = matrix(&features)?;
+    let (neg_mean, inv_stddev) = (neg_mean.as_slice()?, inv_stddev.as_slice()?);
+    for (name, found) in [("neg_mean", neg_mean.len()), ("inv_stddev", inv_stddev.len())] {
+        if found != dim || dim == 0 {
+            let expected = format!("as many values as features has columns, {dim}, at least 1");
+            return Err(raise(py, &Error::Shape { name, expected, found: found.to_string() }));
+        }
+    }
+    let out = py.detach(|| cmvn::cmvn(values, neg_mean, inv_stddev));
+    Ok(into_matrix(py, out, rows, dim))
+}
+
+type PyDecoded<'py> = (
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<f32>>,
+    Bound<'py, PyArray1<f32>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyArray1<f32>>,
+    Bound<'py, PyArray1<f32>>,
+);
+
+/// Greedy CTC over scores float32 (T, V), with statistics for every row.
+#[pyfunction]
+#[pyo3(signature = (logits, blank_id, prompt_frames, backend=None))]
+fn ctc_greedy<'py>(
+    py: Python<'py>,
+    logits: &Bound<'py, PyAny>,
+    blank_id: i64,
+    prompt_frames: usize,
+    backend: Option<&str>,
+) -> PyResult<PyDecoded<'py>> {
+    let backend = self::backend(py, backend)?;
+    let logits = borrow(logits, "DecodeError", "logits", "a float32 array of shape (T, V)")?;
+    let (values, _, vocab) = matrix(&logits)?;
+    let decoded = py
+        .detach(|| ctc::greedy(values, vocab, blank_id, prompt_frames, backend))
+        .map_err(|error| raise(py, &error))?;
+    let Decoded {
+        argmax,
+        log_prob,
+        entropy,
+        token_ids,
+        start_frame,
+        end_frame,
+        log_probs,
+        entropies,
+    } = decoded;
+    Ok((
+        argmax.into_pyarray(py),
+        log_prob.into_pyarray(py),
+        entropy.into_pyarray(py),
+        token_ids.into_pyarray(py),
+        start_frame.into_pyarray(py),
+        end_frame.into_pyarray(py),
+        log_probs.into_pyarray(py),
+        entropies.into_pyarray(py),
+    ))
+}
+
+/// What this module was built as, and what this CPU can run.
+#[pyfunction]
+fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let info = PyDict::new(py);
+    info.set_item("version", env!("CARGO_PKG_VERSION"))?;
+    info.set_item("profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
+    info.set_item("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS))?;
+    let backends: Vec<_> = Backend::available().into_iter().map(Backend::name).collect();
+    info.set_item("backends", backends)?;
+    Ok(info)
+}
+
+/// The compiled half of `asr`: front end and greedy CTC.
+#[pymodule(gil_used = false)]
+mod _rust_fe {
+    #[pymodule_export]
+    use super::{PyFbank, build_info, ctc_greedy, py_cmvn, py_lfr};
+}
