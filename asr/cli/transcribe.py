@@ -112,10 +112,12 @@ def _load(options: argparse.Namespace, observer: "Observer") -> "Recognizer":
 
 def _import_pipeline() -> "type[Recognizer]":
     """Import all that a run needs, so that a timer sees it as one step."""
-    import onnxruntime  # noqa: F401
     import soundfile  # noqa: F401
 
+    from asr.engines.ort import import_runtime
     from asr.recognizer import Recognizer
+
+    import_runtime()
 
     return Recognizer
 
@@ -174,7 +176,8 @@ def _transcribe(
 
 def _write_text(transcript: "Transcript", path: Path, options: argparse.Namespace) -> None:
     prefix = f"{path}\t" if len(options.files) > 1 else ""
-    print(prefix + transcript.text, flush=True)
+    sys.stdout.write(f"{prefix}{transcript.text}\n")  # one write, also when unbuffered
+    sys.stdout.flush()
 
 
 def _tell_user(transcript: "Transcript", path: Path) -> None:

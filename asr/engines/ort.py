@@ -53,6 +53,19 @@ def _kind(data: bytes) -> str:
     return f"{len(data)} bytes that are something else"
 
 
+def import_runtime() -> Any:  # noqa: ANN401 - the runtime has no types
+    """Import ONNX Runtime with its telemetry off.
+
+    From 1.29 on the official Linux wheels write a database below ``~/.cache/Microsoft`` and
+    upload events by default. Speech recognition on a device does neither; the variable must be
+    set before the library is loaded. A value that the user has set is left as it is.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
+
+    return onnxruntime
+
+
 def default_threads() -> int:
     """Cores this process may use, at most 4: beyond that small networks wait for each other."""
     if hasattr(os, "sched_getaffinity"):
@@ -75,8 +88,7 @@ class OrtEngine:
     """
 
     def __init__(self, model: bytes, *, name: str, threads: int, prepack: bool = True) -> None:
-        import onnxruntime as ort
-
+        ort = import_runtime()
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
