@@ -76,9 +76,34 @@ test-python: $(VENV)/built ## Python tests
 	@HYPOTHESIS_PROFILE=$${CI:+ci} $(BIN)/python -m pytest -q -m "not system" tests
 
 .PHONY: test-system
-test-system: $(VENV)/built .venv-peers/ready ## strace, cold start, races; needs strace and the peers
+test-system: $(VENV)/built .venv-peers/ready ## system calls, cold start, races; needs strace and the peers
 	@echo "== system tests"
-	@$(BIN)/python -m pytest -q -m system tests
+	@$(BIN)/python -m pytest -q -rP -m system tests
+
+# ---------------------------------------------------------------- references and peers
+
+.venv-golden/ready: golden/requirements.txt
+	@test -x .venv-golden/bin/python || $(PYTHON) -m venv .venv-golden
+	@.venv-golden/bin/python -m pip install --quiet -r golden/requirements.txt
+	@touch $@
+
+.PHONY: golden
+golden: .venv-golden/ready ## make the expected values anew from the pinned references, show the diff
+	.venv-golden/bin/python golden/make.py
+	@git --no-pager diff --stat -- golden/expected
+
+.venv-peers/ready: benchmarks/peers/requirements.txt
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet -r benchmarks/peers/requirements.txt
+	@touch $@
+
+.PHONY: peers
+peers: .venv-peers/ready ## set up the environment of the peers
+
+.PHONY: race
+race: $(VENV)/built .venv-peers/ready ## front ends against the peers, and cold start
+	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
+	$(BIN)/python benchmarks/cold_start.py
 
 # ---------------------------------------------------------------- for contributors
 

@@ -5,9 +5,12 @@
 >>> recognizer.transcribe("clip.wav").text      # doctest: +SKIP
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing costs start-up time
 if TYPE_CHECKING:
+    from typing import Any
+
     from asr.errors import (
         AsrError,
         AudioError,

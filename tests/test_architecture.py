@@ -103,7 +103,9 @@ def test_heavy_imports_are_lazy(path):
 def test_importing_the_package_loads_nothing():
     """`import asr` defines names and imports no dependency."""
     code = "import sys, asr; print([m for m in ('numpy', 'onnxruntime') if m in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 
@@ -159,7 +161,9 @@ def test_every_unsafe_block_has_a_reason():
 
 def test_only_py_knows_python():
     """PyO3 and rust-numpy are named in py.rs alone."""
-    outside = [p.name for p in RUST if p.name != "py.rs" and re.search(r"\b(pyo3|numpy)::", _code(p))]
+    outside = [
+        p.name for p in RUST if p.name != "py.rs" and re.search(r"\b(pyo3|numpy)::", _code(p))
+    ]
     assert outside == []
 
 

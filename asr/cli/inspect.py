@@ -1,7 +1,14 @@
 """``asr inspect``: what a model is made of and how it would run here."""
 
+from __future__ import annotations
+
 import argparse
-from typing import Any
+
+from asr.cli import Help
+
+TYPE_CHECKING = False  # as in transcribe.py
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type private
@@ -10,6 +17,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         "inspect",
         help="show a model's layout, recipe, tensors and tokens",
         description="Show what a model is made of and how it would run on this machine.",
+        formatter_class=Help,
     )
     parser.add_argument("model", metavar="MODEL", help="model folder, or a built-in model's name")
     parser.add_argument("--threads", type=int, metavar="N", help="as for asr transcribe")

@@ -1,21 +1,26 @@
 """``asr transcribe``: files to text."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
-from asr.cli import report
+from asr.cli import Help, report
 from asr.errors import TextChangedError
 
+TYPE_CHECKING = False  # importing typing would cost asr --help a tenth of its time
 if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any, TypeAlias
+
     from asr.observe import Observer, Timer
     from asr.recognizer import Recognizer
     from asr.records import Transcript
 
-#: Wall nanoseconds of a call, and its steps.
-Call: TypeAlias = "tuple[int, list[tuple[str, int]]]"
+    #: Wall nanoseconds of a call, and its steps.
+    Call: TypeAlias = tuple[int, list[tuple[str, int]]]
+
 
 _DEFAULT_REPEAT = 6
 
@@ -31,10 +36,10 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
             "A file that cannot be read does not stop the others.\n"
             "ASR_DUMP=FOLDER writes what every stage returned, as .npz files."
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", type=Path, help="WAV, FLAC, Ogg, MP3, any sample rate"
+        "files", nargs="+", metavar="FILE", help="WAV, FLAC, Ogg, MP3, any sample rate"
     )
     parser.add_argument(
         "--model",
@@ -85,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
         0, or the exit code of the first file that failed.
     """
     import warnings
+    from pathlib import Path
 
     from asr.cli import ENTERED_NS
     from asr.observe import SILENT, Timer
@@ -95,13 +101,13 @@ def run(options: argparse.Namespace) -> int:
     recognizer.layout.language_id(options.language)  # refuse before the first file is read
     load = (time.perf_counter_ns() - ENTERED_NS, timer.take()) if timer else None
     codes = []
-    for path in options.files:
-        codes.append(_transcribe(recognizer, path, options, timer, load))
+    for file in options.files:
+        codes.append(_transcribe(recognizer, Path(file), options, timer, load))
         load = None  # the process is cold only once
     return next((code for code in codes if code), 0)
 
 
-def _load(options: argparse.Namespace, observer: "Observer") -> "Recognizer":
+def _load(options: argparse.Namespace, observer: Observer) -> Recognizer:
     from asr.hub import DEFAULT_MODEL
 
     recognizer_type = observer.step("import", _import_pipeline)
@@ -110,7 +116,7 @@ def _load(options: argparse.Namespace, observer: "Observer") -> "Recognizer":
     )
 
 
-def _import_pipeline() -> "type[Recognizer]":
+def _import_pipeline() -> type[Recognizer]:
     """Import all that a run needs, so that a timer sees it as one step."""
     import soundfile  # noqa: F401
 
@@ -123,11 +129,11 @@ def _import_pipeline() -> "type[Recognizer]":
 
 
 def _transcribe(
-    recognizer: "Recognizer",
+    recognizer: Recognizer,
     path: Path,
     options: argparse.Namespace,
-    timer: "Timer | None",
-    load: "Call | None",
+    timer: Timer | None,
+    load: Call | None,
 ) -> int:
     """Transcribe one file as often as asked, write it once; an error is reported, not raised."""
     from asr.errors import AsrError
@@ -174,13 +180,13 @@ def _transcribe(
     return 0
 
 
-def _write_text(transcript: "Transcript", path: Path, options: argparse.Namespace) -> None:
+def _write_text(transcript: Transcript, path: Path, options: argparse.Namespace) -> None:
     prefix = f"{path}\t" if len(options.files) > 1 else ""
     sys.stdout.write(f"{prefix}{transcript.text}\n")  # one write, also when unbuffered
     sys.stdout.flush()
 
 
-def _tell_user(transcript: "Transcript", path: Path) -> None:
+def _tell_user(transcript: Transcript, path: Path) -> None:
     if transcript.no_speech:
         print(f"asr: {path}: no text ({transcript.reason})", file=sys.stderr)
     for warning in transcript.warnings:

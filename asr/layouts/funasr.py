@@ -1,5 +1,6 @@
 """The directory FunASR writes for SenseVoiceSmall: config.yaml, am.mvn, model*.onnx, tokens."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,16 +83,8 @@ def _read_text(path: Path) -> str:
 
 def _recipe(folder: Path) -> FrontEndConfig:
     """The front end of config.yaml, with the CMVN of am.mvn."""
-    import yaml
-
     path = folder / "config.yaml"
-    try:
-        # The C loader is 8x faster and this is start-up time; not every platform has it.
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        config = yaml.load(_read_text(path), Loader=loader)  # noqa: S506 - both are safe
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        raise LayoutError(f"{path}: line {line}: expected YAML: {error}".split("\n")[0]) from None
+    config = _parse_yaml(_read_text(path), path)
     if not isinstance(config, dict):
         raise LayoutError(f"{path}: expected keys and values, found {type(config).__name__}")
     model = config.get("model", "SenseVoiceSmall")
@@ -118,6 +111,23 @@ def _recipe(folder: Path) -> FrontEndConfig:
         neg_mean=neg_mean,
         inv_stddev=inv_stddev,
     )
+
+
+def _parse_yaml(content: str, path: Path) -> object:
+    """Parse YAML. Its JSON subset goes to json, which spares a tenth of a cold start."""
+    if content.startswith("{"):
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.loads(content)
+    import yaml
+
+    # The C loader is 8x faster; not every platform has it.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(content, Loader=loader)  # noqa: S506 - both are safe
+    except yaml.YAMLError as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise LayoutError(f"{path}: line {line}: expected YAML: {problem}") from None
 
 
 def _number(conf: Mapping[str, Any], key: str, path: Path) -> int:

@@ -8,6 +8,7 @@ exists to catch.
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 from asr import Recognizer
 from asr.observe import SILENT
@@ -19,7 +20,7 @@ class PlantedWriter:
     def step(self, name, function, *arguments):
         value = function(*arguments)
         if name == "fbank":
-            with open(os.environ["PLANT_FILE"], "wb", buffering=0) as file:
+            with Path(os.environ["PLANT_FILE"]).open("wb", buffering=0) as file:
                 for number in value.values[0]:
                     file.write(b"%f\n" % number)
         return value
@@ -31,7 +32,7 @@ def main() -> None:
     recognizer = Recognizer.load(threads=1)
     for mark in range(4):
         with contextlib.suppress(FileNotFoundError):
-            os.stat(f"/mark-{mark}")
+            Path(f"/mark-{mark}").stat()
         recognizer.transcribe(clip, observer=observer)
 
 
