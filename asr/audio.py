@@ -1,6 +1,7 @@
 """A path or an array -> Audio at the rate the recipe wants."""
 
 import os
+import stat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -78,30 +79,33 @@ def _from_array(samples: npt.NDArray[np.generic], sample_rate: int | None) -> Au
 def _from_file(path: Path) -> Audio:
     import soundfile
 
+    descriptor = _open(path)
     try:
-        with soundfile.SoundFile(path) as file:
+        # By descriptor, so that the content decides: by name, `clip.raw` would be taken for raw.
+        with soundfile.SoundFile(descriptor, closefd=False) as file:
             rate: int = file.samplerate
             samples: Float32 = file.read(dtype="float32", always_2d=False)
     except soundfile.LibsndfileError as error:
-        _explain(path)
-        detail = str(error).rpartition(": ")[2].rstrip(".")
         raise AudioError(
-            f"{path}: expected a sound file (WAV, FLAC, Ogg, MP3), could not decode it: {detail}"
+            f"{path}: expected a sound file (WAV, FLAC, Ogg, MP3), could not decode "
+            f"{os.fstat(descriptor).st_size} bytes: {error.error_string.strip(' .')}"
         ) from None
+    finally:
+        os.close(descriptor)
     if samples.ndim == 2:
         samples = samples.mean(axis=1, dtype=np.float32)
     return Audio(samples, rate, str(path))
 
 
-def _explain(path: Path) -> None:
-    """Say why a file cannot be opened, where it is not the content's fault."""
+def _open(path: Path) -> int:
+    """Open a file for reading; say why where that is not possible."""
     try:
-        if path.is_dir():
-            raise AudioError(f"{path}: expected a sound file, found a folder")
-        with path.open("rb") as file:
-            if not file.read(1):
-                raise AudioError(f"{path}: expected a sound file, found an empty file (0 bytes)")
-    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
         raise AudioError(f"{path}: file not found") from None
     except OSError as error:
         raise SystemAccessError(f"{path}: cannot read the file: {error.strerror}") from None
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise AudioError(f"{path}: expected a sound file, found a folder")
+    return descriptor

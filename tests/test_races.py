@@ -1,4 +1,4 @@
-"""Promises about speed, kept as ratios in one run; a failure is measured once more before it counts."""
+"""Promises about speed, as ratios in one run; a failure is measured once more before it counts."""
 
 import os
 import subprocess
