@@ -75,8 +75,9 @@ class Timer:
 class Dump:
     """Write what each step returned, after the inner observer has finished with it.
 
-    Files are ``FOLDER/CLIP/NN-stage.npz`` with the record's fields as arrays. A dump that cannot
-    be written is one warning for the whole run, never a failure.
+    Files are ``FOLDER/CLIP/NN-stage.npz`` with the record's fields as arrays; the second piece of
+    long sound is ``NN-stage.2.npz``. A dump that cannot be written is one warning for the whole
+    run, never a failure.
 
     Args:
         folder: where to write; created if missing.
@@ -89,6 +90,7 @@ class Dump:
         self._inner = inner
         self._warn = warn
         self._clip = "clip"
+        self._seen: dict[str, int] = {}
         self._broken = False
 
     def step(self, name: str, function: Callable[..., T], *arguments: object) -> T:
@@ -108,8 +110,13 @@ class Dump:
     def _write(self, name: str, value: object) -> None:
         if name == "read":
             self._clip = clip_name(getattr(value, "source", "clip"))
+            self._seen.clear()
+        if not hasattr(value, "__dataclass_fields__") and not isinstance(value, Mapping):
+            return  # a list of pieces: each shows itself in the stages that follow
+        self._seen[name] = self._seen.get(name, 0) + 1
+        piece = f".{self._seen[name]}" if self._seen[name] > 1 else ""
         number = STAGES.index(name) + 1
-        write_record(self._folder / self._clip / f"{number:02d}-{name}.npz", value)
+        write_record(self._folder / self._clip / f"{number:02d}-{name}{piece}.npz", value)
 
 
 def clip_name(source: str) -> str:

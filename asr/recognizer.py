@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from asr import audio, ctc, text
+from asr import audio, ctc, segment, text
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import UsageError
@@ -124,6 +124,17 @@ class Recognizer:
         if audio_s < MIN_AUDIO_S:
             return text.from_segments((), reason="too_short", audio_s=audio_s)
         sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
+        if sound.duration_s <= segment.MAX_PIECE_S:
+            return self._piece(sound, 0.0, language_id, itn, observer)
+        pieces = step("vad", segment.split, sound, segment.MAX_PIECE_S)
+        heard = [self._piece(p, offset_s, language_id, itn, observer) for offset_s, p in pieces]
+        return text.merge(heard, audio_s=audio_s)
+
+    def _piece(
+        self, sound: Audio, offset_s: float, language_id: int, itn: bool, observer: Observer
+    ) -> Transcript:
+        """Hear one piece in one call of the network; times count from the source's start."""
+        step = observer.step
         features: Features = step("fbank", self.front_end.fbank, sound)
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
@@ -131,7 +142,7 @@ class Recognizer:
         tensors = step("bind", self._binding.bind, features, language_id, itn_id)
         logits: Logits = step("infer", self._infer, tensors, features.frame_shift_s)
         decoded: Decoded = step("decode", self._decode, logits)
-        transcript: Transcript = step("text", self._text, decoded, audio_s, itn)
+        transcript: Transcript = step("text", self._text, decoded, sound.duration_s, offset_s, itn)
         return transcript
 
     @property
@@ -145,8 +156,10 @@ class Recognizer:
     def _decode(self, logits: Logits) -> Decoded:
         return ctc.greedy(logits, blank_id=self.layout.blank_id)
 
-    def _text(self, decoded: Decoded, audio_s: float, itn: bool) -> Transcript:
-        return text.transcribe(decoded, self.layout.vocabulary, audio_s=audio_s, requested_itn=itn)
+    def _text(self, decoded: Decoded, audio_s: float, offset_s: float, itn: bool) -> Transcript:
+        return text.transcribe(
+            decoded, self.layout.vocabulary, audio_s=audio_s, offset_s=offset_s, requested_itn=itn
+        )
 
 
 def _warn_user(message: str) -> None:

@@ -101,15 +101,22 @@ class _Unit:
 
 
 def transcribe(
-    decoded: Decoded, vocabulary: Vocabulary, *, audio_s: float, requested_itn: bool
+    decoded: Decoded,
+    vocabulary: Vocabulary,
+    *,
+    audio_s: float,
+    requested_itn: bool,
+    offset_s: float = 0.0,
 ) -> Transcript:
     """Turn ids into text with times, and prompt rows into fields.
 
     Args:
         decoded: rows and tokens of one piece of sound.
         vocabulary: the pieces by id.
-        audio_s: length of the source, seconds; no time goes beyond it.
+        audio_s: length of the piece, seconds; no time goes beyond it.
         requested_itn: what the prompt asked for, compared with what row 3 answers.
+
+        offset_s: where the piece begins in its source, seconds; added to all times.
 
     Returns:
         A transcript with one segment, or none when nothing was heard.
@@ -126,7 +133,7 @@ def transcribe(
     itn = {"withitn": True, "woitn": False}.get(itn_tag or "")
     warnings = () if itn is None or itn == requested_itn else ("itn_not_honoured",)
     silent = language == "nospeech"
-    units = [] if silent else _units(decoded, vocabulary, audio_s)
+    units = [] if silent else _units(decoded, vocabulary, audio_s, offset_s)
     words = tuple(_words(units))
     segments: tuple[Segment, ...] = ()
     if words:
@@ -189,6 +196,33 @@ def from_segments(
     )
 
 
+def merge(parts: Sequence[Transcript], *, audio_s: float) -> Transcript:
+    """Join the transcripts of one source's pieces, in order.
+
+    Args:
+        parts: at least one.
+        audio_s: length of the source, seconds.
+
+    Returns:
+        All segments; language, emotion, event and ITN of the first piece in which something was
+        heard, of the first piece otherwise.
+    """
+    first = next((p for p in parts if p.segments), parts[0])
+    scores = [p.no_speech_score for p in parts if p.no_speech_score is not None]
+    silent = not first.segments
+    return from_segments(
+        tuple(s for p in parts for s in p.segments),
+        language=first.language,
+        emotion=first.emotion,
+        event=first.event,
+        itn=first.itn,
+        no_speech_score=sum(scores) / len(scores) if silent and scores else None,
+        reason="silence" if silent else None,
+        audio_s=audio_s,
+        warnings=tuple(dict.fromkeys(w for p in parts for w in p.warnings)),
+    )
+
+
 def _prompt_fields(decoded: Decoded, vocabulary: Vocabulary) -> list[str | None]:
     """Language, emotion, event, ITN: the tag of prompt rows 0 to 3, None where a row has none."""
     rows = decoded.argmax[: decoded.prompt_frames].tolist()
@@ -196,7 +230,9 @@ def _prompt_fields(decoded: Decoded, vocabulary: Vocabulary) -> list[str | None]
     return (tags + [None] * 4)[:4]
 
 
-def _units(decoded: Decoded, vocabulary: Vocabulary, audio_s: float) -> list[_Unit]:
+def _units(
+    decoded: Decoded, vocabulary: Vocabulary, audio_s: float, offset_s: float
+) -> list[_Unit]:
     """One unit per piece of text; a run of byte pieces is joined before it is decoded."""
     units: list[_Unit] = []
     pending: list[tuple[int, int]] = []  # (index into the tokens, byte value)
@@ -209,7 +245,7 @@ def _units(decoded: Decoded, vocabulary: Vocabulary, audio_s: float) -> list[_Un
     def seconds(frame: int) -> float:
         # LFR row i is centred on fbank frame 6 i, so its stretch begins half a row earlier.
         # The one place where rows become seconds; FunASR's timestamps use the same rule.
-        return min(max(frame * shift_s - shift_s / 2, 0.0), audio_s)
+        return offset_s + min(max(frame * shift_s - shift_s / 2, 0.0), audio_s)
 
     def add(text: str, first: int, last: int) -> None:
         nonlocal carry

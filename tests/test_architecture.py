@@ -16,7 +16,7 @@ FLOORS = [
     {"asr._rust_fe"},
     {"asr.errors"},
     {"asr.records"},
-    {"asr.audio", "asr.frontend", "asr.ctc", "asr.text", "asr.formats", "asr.engines",
+    {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats", "asr.engines",
      "asr.observe"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},

@@ -75,7 +75,11 @@ def _ms(ns: float) -> float:
 
 
 def _as_ms(steps: "Sequence[tuple[str, int]]") -> dict[str, float]:
-    return {name: _ms(ns) for name, ns in steps}
+    """Milliseconds by step; a step that ran for several pieces is summed."""
+    sums: dict[str, float] = {}
+    for name, ns in steps:
+        sums[name] = sums.get(name, 0.0) + _ms(ns)
+    return sums
 
 
 def _stage_rows(wall_ns: int, steps: "Sequence[tuple[str, int]]") -> dict[str, float]:
