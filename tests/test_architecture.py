@@ -20,6 +20,7 @@ FLOORS = [
      "asr.observe"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
+    {"asr.bench"},
     {"asr.cli"},
 ]  # fmt: skip
 RUST_FLOORS = [

@@ -1,0 +1,1 @@
+"""Measuring: workers, interleaved pairs, statistics, the machine."""

@@ -1,0 +1,185 @@
+"""Interleaved measurement: two contenders in separate processes, on the same core, ABBA."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from asr.bench.stats import Interval, ratio_interval
+from asr.errors import MissingToolError, TextChangedError
+
+_WORKER = Path(__file__).with_name("worker.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Something to measure.
+
+    Attributes:
+        name: for tables.
+        file: a Python file.
+        function: of that file; gets the arguments, returns a callable without arguments.
+        arguments: strings.
+        python: the interpreter of the contender's own environment.
+        environment: variables on top of ours; thread counts belong here.
+    """
+
+    name: str
+    file: Path
+    function: str
+    arguments: tuple[str, ...] = ()
+    python: str = sys.executable
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run.
+
+    Attributes:
+        wall_ns: elapsed nanoseconds.
+        cpu_ns: CPU nanoseconds of all threads.
+        value: what the run returned, if a string.
+    """
+
+    wall_ns: int
+    cpu_ns: int
+    value: str
+
+
+class Worker:
+    """A process that runs one contender when asked; a context manager.
+
+    Args:
+        contender: what to run.
+        core: the core to stay on; None leaves it to the system.
+
+    Raises:
+        MissingToolError: the contender could not be built, with the last line it printed.
+    """
+
+    def __init__(self, contender: Contender, core: int | None = None) -> None:
+        self._contender = contender
+        where = "any" if core is None else str(core)
+        self._process = subprocess.Popen(  # noqa: S603 - our own worker
+            [contender.python, str(_WORKER), where, str(contender.file), contender.function,
+             *contender.arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **contender.environment},
+        )  # fmt: skip
+        if self._answer() != "ready\n":
+            self._fail()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None  # noqa: S101 - Popen was told to pipe
+        return self._process.stdout.readline()
+
+    def _fail(self) -> None:
+        _, errors = self._process.communicate()
+        last = (errors.strip().splitlines() or ["it said nothing"])[-1]
+        raise MissingToolError(f"{self._contender.name}: could not be measured: {last}")
+
+    def run(self) -> Sample:
+        """Run once.
+
+        Raises:
+            MissingToolError: the process died.
+        """
+        assert self._process.stdin is not None  # noqa: S101
+        try:
+            self._process.stdin.write("run\n")
+            self._process.stdin.flush()
+            answer = self._answer()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            self._fail()
+        return Sample(**json.loads(answer))
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Runs of two contenders, taken side by side.
+
+    Attributes:
+        a: samples of the base.
+        b: samples of the other, as many.
+    """
+
+    a: tuple[Sample, ...]
+    b: tuple[Sample, ...]
+
+    def ratio(self, clock: str = "cpu_ns") -> Interval:
+        """Median of b / a with its 95 % interval.
+
+        Args:
+            clock: ``cpu_ns`` or ``wall_ns``.
+        """
+        return ratio_interval(
+            [getattr(s, clock) for s in self.a], [getattr(s, clock) for s in self.b]
+        )
+
+
+def abba(a: Worker, b: Worker, pairs: int, *, warm_up: int = 2) -> Pairs:
+    """Measure pairs in the order a b, b a, a b ...: drift hits both alike.
+
+    Args:
+        a: the base.
+        b: the other.
+        pairs: how many.
+        warm_up: runs of each thrown away first.
+
+    Raises:
+        TextChangedError: the two returned different strings; what gives another answer is not
+            in the race.
+    """
+    for _ in range(warm_up):
+        first, second = a.run(), b.run()
+        if first.value != second.value:
+            raise TextChangedError(
+                f"the contenders disagree: {first.value[:80]!r}, {second.value[:80]!r}"
+            )
+    samples_a, samples_b = [], []
+    for pair in range(pairs):
+        if pair % 2:
+            samples_b.append(b.run())
+            samples_a.append(a.run())
+        else:
+            samples_a.append(a.run())
+            samples_b.append(b.run())
+    return Pairs(tuple(samples_a), tuple(samples_b))
+
+
+def race(contenders: Sequence[Contender], pairs: int, *, core: int | None = 0) -> dict[str, Pairs]:
+    """Measure every contender against the first, two processes alive at a time.
+
+    Args:
+        contenders: the first is the base of all ratios.
+        pairs: per contender.
+        core: the core that all workers share in turn.
+
+    Returns:
+        name -> pairs, for all but the first.
+    """
+    base, *others = contenders
+    found = {}
+    for other in others:
+        with Worker(base, core) as a, Worker(other, core) as b:
+            found[other.name] = abba(a, b, pairs)
+    return found
