@@ -54,6 +54,12 @@ class SystemAccessError(AsrError, OSError):
     exit_code = 5
 
 
+class SourceError(AsrError, OSError):
+    """A model's source cannot be reached, or what it sent has the wrong checksum."""
+
+    exit_code = 6
+
+
 class MissingToolError(AsrError, ImportError):
     """A program or package that this action needs is not installed."""
 

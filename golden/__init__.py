@@ -1,0 +1,1 @@
+"""Golden values: cases, independent references, expected dumps and the comparison."""
