@@ -83,24 +83,32 @@ class Dump:
         folder: where to write; created if missing.
         inner: the observer that calls (and maybe times) the step.
         warn: told once, in one line, when writing fails.
+        broken: folders that failed; shared by the calls of one recogniser, so that none of them
+            tries and warns again.
     """
 
-    def __init__(self, folder: Path, inner: Observer, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        inner: Observer,
+        warn: Callable[[str], None],
+        broken: set[Path] | None = None,
+    ) -> None:
         self._folder = folder
         self._inner = inner
         self._warn = warn
         self._clip = "clip"
         self._seen: dict[str, int] = {}
-        self._broken = False
+        self._broken = set() if broken is None else broken
 
     def step(self, name: str, function: Callable[..., T], *arguments: object) -> T:
         """Let the inner observer run the step, then write its result."""
         value = self._inner.step(name, function, *arguments)
-        if not self._broken and name in STAGES:
+        if name in STAGES and self._folder not in self._broken:
             try:
                 self._write(name, value)
             except OSError as error:
-                self._broken = True
+                self._broken.add(self._folder)
                 self._warn(
                     f"{self._folder}: dump stopped at stage {name} ({error.strerror or error}); "
                     f"transcription goes on without {DUMP_VARIABLE}"
@@ -109,7 +117,7 @@ class Dump:
 
     def _write(self, name: str, value: object) -> None:
         if name == "read":
-            self._clip = clip_name(getattr(value, "source", "clip"))
+            self._clip = _folder_for(self._folder, getattr(value, "source", "clip"))
             self._seen.clear()
         if not hasattr(value, "__dataclass_fields__") and not isinstance(value, Mapping):
             return  # a list of pieces: each shows itself in the stages that follow
@@ -123,7 +131,24 @@ def clip_name(source: str) -> str:
     """Turn a source's name into a folder name: ``talks/a b.wav`` becomes ``a_b``."""
     import re
 
-    return re.sub(r"[^\w.-]", "_", Path(source).stem) or "clip"
+    name = re.sub(r"[^\w.-]", "_", Path(source).stem).strip(".")
+    return name or "clip"
+
+
+def _folder_for(dump: Path, source: str) -> str:
+    """The clip's folder: a second clip of the same name, from elsewhere, becomes ``name-2``."""
+    import numpy as np
+
+    name, number = clip_name(source), 1
+    while True:
+        folder = name if number == 1 else f"{name}-{number}"
+        first = dump / folder / f"{STAGES.index('read') + 1:02d}-read.npz"
+        if not first.exists():
+            return folder
+        with np.load(first) as record:
+            if str(record.get("source", source)) == source:
+                return folder
+        number += 1
 
 
 def write_record(path: Path, value: object) -> None:
@@ -158,9 +183,11 @@ def write_record(path: Path, value: object) -> None:
     path.write_bytes(buffer.getbuffer())
 
 
-def with_dump(observer: Observer, warn: Callable[[str], None]) -> Observer:
+def with_dump(
+    observer: Observer, warn: Callable[[str], None], broken: set[Path] | None = None
+) -> Observer:
     """Add a Dump when, and only when, the environment variable ``ASR_DUMP`` names a folder."""
     folder = os.environ.get(DUMP_VARIABLE)
     if not folder:
         return observer
-    return Dump(Path(folder), observer, warn)
+    return Dump(Path(folder), observer, warn, broken)

@@ -4,6 +4,7 @@ import os
 import time
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from asr import audio, ctc, segment, text
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
-from asr.errors import UsageError
+from asr.errors import FrontEndError, LayoutError, UsageError
 from asr.frontend import FrontEnd
 from asr.hub import DEFAULT_MODEL, find_model
 from asr.layouts import Layout, open_layout
@@ -20,6 +21,9 @@ from asr.records import Audio, Decoded, Features, Logits, Transcript
 
 #: Below this nothing can be a word; the network is not asked. Its own window is 25 ms.
 MIN_AUDIO_S = 0.1
+
+#: More threads than any machine this runs on has cores: a typing mistake.
+MAX_THREADS = 1024
 
 
 class Recognizer:
@@ -39,6 +43,7 @@ class Recognizer:
         self.front_end = front_end
         self.engine = engine
         self._binding = layout.connect(engine.inputs, engine.outputs)
+        self._broken_dumps: set[Path] = set()
 
     @classmethod
     def load(
@@ -60,14 +65,22 @@ class Recognizer:
         Raises:
             LayoutError: the directory or a file in it is not what it should be.
             SystemAccessError: a file cannot be read.
-            UsageError: ``threads`` is below 1.
+            UsageError: ``threads`` is below 1 or absurd.
+            FrontEndError: this CPU cannot run ``backend``.
         """
         if threads is not None and threads < 1:
             raise UsageError(f"threads: expected 1 or more, found {threads}")
+        if threads is not None and threads > MAX_THREADS:
+            raise UsageError(f"threads: expected at most {MAX_THREADS}, found {threads}")
         count = threads or default_threads()
         step = observer.step
         layout = step("layout", open_layout, find_model(os.fspath(model)))
-        front_end = step("front_end", lambda: FrontEnd(layout.front_end, backend=backend))
+        try:
+            front_end = step("front_end", lambda: FrontEnd(layout.front_end, backend=backend))
+        except FrontEndError as error:
+            if backend is not None:
+                raise
+            raise LayoutError(f"{layout.recipe_file}: {error}") from None
         network = step("model_read", read_model, layout.network)
         engine = step(
             "session_create",
@@ -106,7 +119,11 @@ class Recognizer:
         start_s = time.perf_counter()
         language_id = self.layout.language_id(language)
         transcript = self._run(
-            source, sample_rate, language_id, itn, with_dump(observer, _warn_user)
+            source,
+            sample_rate,
+            language_id,
+            itn,
+            with_dump(observer, _warn_user, self._broken_dumps),
         )
         return replace(transcript, wall_s=time.perf_counter() - start_s)
 

@@ -40,7 +40,9 @@ class Audio:
                 f"found {x.dtype} {x.shape}"
             )
         # One pass without a temporary: a sum is finite unless a sample is not (or it overflows).
-        if x.size and not np.isfinite(x.sum(dtype=np.float32)):
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = x.sum(dtype=np.float32)
+        if not np.isfinite(total):
             bad = np.flatnonzero(~np.isfinite(x))
             if bad.size:
                 raise AudioError(

@@ -55,14 +55,14 @@ class Vocabulary:
     Args:
         pieces: one per id, SentencePiece spelling: ``▁`` opens a word, ``<0xE4>`` is a byte,
             ``<|en|>`` is a tag.
-        unknown_id: the piece that stands for anything unknown.
+        blank_id: the CTC blank; in SenseVoice it is the unknown piece, which is never text.
 
     Source: SentencePiece ``DecodeIds``. Deliberate difference: tags are no text.
     """
 
-    def __init__(self, pieces: Sequence[str], *, unknown_id: int = 0) -> None:
+    def __init__(self, pieces: Sequence[str], *, blank_id: int = 0) -> None:
         self.pieces = pieces
-        self._unknown_id = unknown_id
+        self.blank_id = blank_id
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -83,8 +83,6 @@ class Vocabulary:
 
     def surface(self, token_id: int) -> str:
         """The text of a piece, word marker included; empty for tags and control pieces."""
-        if token_id == self._unknown_id:
-            return f"{WORD_MARKER}⁇"
         piece = self.pieces[token_id]
         return "" if piece in _CONTROL or _TAG.match(piece) else piece
 
@@ -155,7 +153,7 @@ def transcribe(
         emotion=emotion,
         event=event,
         itn=itn,
-        no_speech_score=None if words else _mean_blank_probability(decoded),
+        no_speech_score=None if words else _mean_blank_probability(decoded, vocabulary.blank_id),
         reason=None if words else "silence",
         audio_s=audio_s,
         warnings=warnings,
@@ -251,7 +249,7 @@ def _units(
         nonlocal carry
         text = carry + text
         carry = ""
-        if not text.strip(WORD_MARKER):  # a marker alone belongs to the piece that follows
+        if not _plain(text):  # a marker alone belongs to the piece that follows
             carry = text
             return
         count = last - first + 1
@@ -259,7 +257,7 @@ def _units(
             _Unit(
                 text,
                 round(seconds(starts[first]), 6),
-                round(seconds(ends[last]), 6),
+                min(round(seconds(ends[last]), 6), offset_s + audio_s),
                 sum(log_probs[first : last + 1]) / count,
                 sum(entropies[first : last + 1]) / count,
             )
@@ -321,7 +319,8 @@ def _summary(tokens: Sequence[Token]) -> tuple[float, float]:
     return math.exp(mean_log_prob), sum(t.entropy for t in tokens) / len(tokens)
 
 
-def _mean_blank_probability(decoded: Decoded) -> float:
-    """Without tokens every speech row's best id is blank, so its log-probability is blank's."""
+def _mean_blank_probability(decoded: Decoded, blank_id: int) -> float:
+    """Mean over the speech rows of blank's probability; 0 where another id (a tag) was best."""
+    best = decoded.argmax[decoded.prompt_frames :]
     rows = decoded.log_prob[decoded.prompt_frames :]
-    return float(np.exp(rows).mean()) if rows.size else 1.0
+    return float(np.where(best == blank_id, np.exp(rows), 0).mean()) if rows.size else 1.0

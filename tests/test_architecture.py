@@ -20,7 +20,7 @@ FLOORS = [
      "asr.observe"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
-    {"asr.bench"},
+    {"asr.bench", "asr.evaluate"},
     {"asr.cli"},
 ]  # fmt: skip
 RUST_FLOORS = [

@@ -73,6 +73,13 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         the exit code.
     """
+    if sys.stdout is None:
+        return report(OSError("stdout: expected a place to write to, found it closed"), 5)
+    for stream in (sys.stdout, sys.stderr):
+        # A file name of raw bytes goes out as it came in; what a terminal cannot show is escaped.
+        if hasattr(stream, "reconfigure"):
+            utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+            stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
     options = build_parser().parse_args(arguments)
     try:
         code: int = options.run(options)

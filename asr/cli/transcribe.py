@@ -143,6 +143,8 @@ def _transcribe(
     times = options.repeat or (_DEFAULT_REPEAT if timer else 1)
     calls: list[Call] = []
     first: Transcript | None = None
+    if timer:
+        timer.take()  # steps of a file that failed belong to no other
     try:
         for _ in range(times):
             start_ns = time.perf_counter_ns()
@@ -176,7 +178,7 @@ def _transcribe(
     if options.json:
         from asr.formats import to_json
 
-        print(to_json(first, str(path), **extra), flush=True)
+        print(to_json(first, str(path), ascii_only=not _is_utf8(), **extra), flush=True)
     return 0
 
 
@@ -184,6 +186,10 @@ def _write_text(transcript: Transcript, path: Path, options: argparse.Namespace)
     prefix = f"{path}\t" if len(options.files) > 1 else ""
     sys.stdout.write(f"{prefix}{transcript.text}\n")  # one write, also when unbuffered
     sys.stdout.flush()
+
+
+def _is_utf8() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _tell_user(transcript: Transcript, path: Path) -> None:

@@ -23,6 +23,7 @@ class Layout:
         kind: which convention the directory follows, such as ``funasr``.
         folder: the directory.
         network: the ONNX file.
+        recipe_file: where the recipe was read from, for messages.
         front_end: the recipe of the features.
         vocabulary: the pieces by id.
         blank_id: the CTC blank.
@@ -34,6 +35,7 @@ class Layout:
     kind: str
     folder: Path
     network: Path
+    recipe_file: Path
     front_end: FrontEndConfig
     vocabulary: Vocabulary
     blank_id: int
@@ -51,7 +53,7 @@ class Layout:
             return self.language_ids[language]
         import difflib
 
-        near = difflib.get_close_matches(language, self.language_ids, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(language.lower(), self.language_ids, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         known = ", ".join(self.language_ids)
         raise UsageError(f"unknown language {language!r}: expected one of {known}{hint}")

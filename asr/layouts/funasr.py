@@ -20,6 +20,8 @@ ITN_IDS = {True: 14, False: 15}
 PROMPT_FRAMES = 4  # language, emotion, event, ITN
 BLANK_ID = 0
 
+_LARGEST = 1_000_000  # no rate, length or count of a recipe is larger
+
 NETWORKS = ("model_quant.onnx", "model.onnx")
 
 
@@ -50,6 +52,7 @@ def open_layout(folder: Path) -> Layout:
         kind="funasr",
         folder=folder,
         network=network,
+        recipe_file=folder / "config.yaml",
         front_end=_recipe(folder),
         vocabulary=vocabulary,
         blank_id=BLANK_ID,
@@ -116,7 +119,7 @@ def _recipe(folder: Path) -> FrontEndConfig:
 def _parse_yaml(content: str, path: Path) -> object:
     """Parse YAML. Its JSON subset goes to json, which spares a tenth of a cold start."""
     if content.startswith("{"):
-        with contextlib.suppress(json.JSONDecodeError):
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(content)
     import yaml
 
@@ -124,7 +127,7 @@ def _parse_yaml(content: str, path: Path) -> object:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return yaml.load(content, Loader=loader)  # noqa: S506 - both are safe
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
         problem = getattr(error, "problem", None) or "not YAML"
         raise LayoutError(f"{path}: line {line}: expected YAML: {problem}") from None
@@ -132,9 +135,10 @@ def _parse_yaml(content: str, path: Path) -> object:
 
 def _number(conf: Mapping[str, Any], key: str, path: Path) -> int:
     value = conf.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _LARGEST:
         raise LayoutError(
-            f"{path}: frontend_conf.{key}: expected a positive whole number, found {value!r}"
+            f"{path}: frontend_conf.{key}: expected a positive whole number, "
+            f"found {str(value)[:40]}"
         )
     return value
 
@@ -161,13 +165,15 @@ def read_cmvn(path: Path, *, expected: int) -> tuple[Float32, Float32]:
 
 
 def _block(words: list[str], name: str, expected: int, path: Path) -> Float32:
+    section = words.index(name) + 1 if name in words else len(words)
+    # The bracket must be this section's own: "560 560 <LearnRateCoef> 0" and no more before it.
+    start = words.index("[", section) if "[" in words[section : section + 5] else len(words)
+    if "]" not in words[start:]:
+        raise LayoutError(f"{path}: expected a section {name} [ values ], found none")
+    end = words.index("]", start)
     try:
-        start = words.index("[", words.index(name))
-        end = words.index("]", start)
-    except ValueError:
-        raise LayoutError(f"{path}: expected a section {name} [ values ], found none") from None
-    try:
-        values = np.array(words[start + 1 : end], dtype=np.float32)
+        with np.errstate(over="ignore"):
+            values = np.array(words[start + 1 : end], dtype=np.float64).astype(np.float32)
     except ValueError:
         raise LayoutError(f"{path}: section {name}: expected numbers, found text") from None
     if len(values) != expected or not np.isfinite(values).all():
@@ -185,7 +191,11 @@ def _vocabulary(folder: Path) -> Vocabulary:
         try:
             pieces = json.loads(_read_text(path))
         except json.JSONDecodeError as error:
-            raise LayoutError(f"{path}: line {error.lineno}: expected JSON, {error.msg}") from None
+            raise LayoutError(
+                f"{path}: line {error.lineno}: expected JSON, {error.msg}; download it again"
+            ) from None
+        except RecursionError:
+            raise LayoutError(f"{path}: expected a list of pieces, found deep nesting") from None
         if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
             raise LayoutError(f"{path}: expected a list of pieces, found something else")
         return Vocabulary(pieces)
