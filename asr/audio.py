@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from asr.errors import AudioError, SystemAccessError
+from asr.errors import AudioError, SystemAccessError, UsageError
 from asr.records import Audio, Float32
 
 if TYPE_CHECKING:
@@ -34,10 +34,16 @@ def read(source: Source, sample_rate: int | None) -> Audio:
 
     Raises:
         AudioError: missing file, not sound, an array of another type or shape, no rate given.
+        UsageError: a rate given for a file.
         SystemAccessError: the system would not let us read the file.
     """
     if isinstance(source, np.ndarray):
         return _from_array(source, sample_rate)
+    if sample_rate is not None:
+        raise UsageError(
+            f"{os.fspath(source)}: expected no sample_rate with a file, found {sample_rate}; "
+            "a file states its own"
+        )
     return _from_file(Path(source))
 
 
@@ -117,14 +123,16 @@ def _read_all(file: "soundfile.SoundFile") -> Float32:
 
 
 def _refuse_cut_off(path: Path, descriptor: int) -> None:
-    """Refuse a WAV file whose header promises samples where there are none: a failed download."""
+    """Refuse a file without samples unless it says itself that it has none: a failed download."""
     head = os.pread(descriptor, 1 << 16, 0)
-    if head[:4] != b"RIFF":
-        return
-    promise = head.partition(b"data")[2][:4]
-    if len(promise) < 4 or promise not in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
+    if head[:4] == b"RIFF":
+        promise = head.partition(b"data")[2][:4]
+        empty = promise in (b"\0\0\0\0", b"\xff\xff\xff\xff")
+    else:
+        empty = head[:4] != b"OggS" and head[:3] != b"ID3" and head[:1] != b"\xff"
+    if not empty:
         raise AudioError(
-            f"{path}: expected samples behind the WAV header, found the end of the file after "
+            f"{path}: expected samples behind the header, found none in "
             f"{os.fstat(descriptor).st_size} bytes; copy or download it again"
         )
 

@@ -5,9 +5,14 @@ The recipe is data that comes from the model's layout; nothing here has a defaul
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from asr import _rust_fe
 from asr.errors import FrontEndError
 from asr.records import Audio, Features, Float32
+
+#: Natural logarithm of FLT_EPSILON: the least that fbank returns.
+LOG_FLOOR = float(np.log(np.finfo(np.float32).eps))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +112,15 @@ class FrontEnd:
             )
         values = self._fbank.compute(audio.samples)
         return Features(values, self.config.frame_shift_ms / 1000)
+
+    @staticmethod
+    def is_silent(features: Features) -> bool:
+        """Whether no mel bin of any frame holds energy: digital silence, or a constant.
+
+        Args:
+            features: from fbank, whose floor is exact for such input.
+        """
+        return bool(features.values.size) and float(features.values.max()) <= LOG_FLOOR
 
     def lfr(self, features: Features) -> Features:
         """Stack ``lfr_m`` frames every ``lfr_n``.

@@ -119,6 +119,8 @@ class Dump:
         if name == "read":
             self._clip = _folder_for(self._folder, getattr(value, "source", "clip"))
             self._seen.clear()
+            for old in (self._folder / self._clip).glob("[0-9][0-9]-*.npz"):
+                old.unlink()  # an earlier dump of this clip may have had more pieces
         if not hasattr(value, "__dataclass_fields__") and not isinstance(value, Mapping):
             return  # a list of pieces: each shows itself in the stages that follow
         self._seen[name] = self._seen.get(name, 0) + 1
@@ -137,6 +139,8 @@ def clip_name(source: str) -> str:
 
 def _folder_for(dump: Path, source: str) -> str:
     """The clip's folder: a second clip of the same name, from elsewhere, becomes ``name-2``."""
+    import zipfile
+
     import numpy as np
 
     name, number = clip_name(source), 1
@@ -145,9 +149,13 @@ def _folder_for(dump: Path, source: str) -> str:
         first = dump / folder / f"{STAGES.index('read') + 1:02d}-read.npz"
         if not first.exists():
             return folder
-        with np.load(first) as record:
-            if str(record.get("source", source)) == source:
-                return folder
+        try:
+            with first.open("rb") as file:
+                known = str(np.load(file)["source"])
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            known = source  # left behind by a dump that broke off: write over it
+        if known == source:
+            return folder
         number += 1
 
 

@@ -142,24 +142,41 @@ class Recognizer:
             return text.from_segments((), reason="too_short", audio_s=audio_s)
         sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
         if sound.duration_s <= segment.MAX_PIECE_S:
-            return self._piece(sound, 0.0, language_id, itn, observer)
+            return self._piece(sound, 0.0, audio_s, language_id, itn, observer)
         pieces = step("vad", segment.split, sound, segment.MAX_PIECE_S)
-        heard = [self._piece(p, offset_s, language_id, itn, observer) for offset_s, p in pieces]
+        heard = [
+            self._piece(
+                p, start_s, min(p.duration_s, audio_s - start_s), language_id, itn, observer
+            )
+            for start_s, p in pieces
+        ]
         return text.merge(heard, audio_s=audio_s)
 
     def _piece(
-        self, sound: Audio, offset_s: float, language_id: int, itn: bool, observer: Observer
+        self,
+        sound: Audio,
+        offset_s: float,
+        source_s: float,
+        language_id: int,
+        itn: bool,
+        observer: Observer,
     ) -> Transcript:
-        """Hear one piece in one call of the network; times count from the source's start."""
+        """Hear one piece in one call of the network; times count from the source's start.
+
+        ``source_s`` is the piece's length in the source: resampling rounds, and no time may lie
+        beyond the source's end.
+        """
         step = observer.step
         features: Features = step("fbank", self.front_end.fbank, sound)
+        if self.front_end.is_silent(features):  # some networks hear words in digital silence
+            return text.from_segments((), reason="silence", no_speech_score=1.0, audio_s=source_s)
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
         itn_id = self.layout.itn_ids[itn]
         tensors = step("bind", self._binding.bind, features, language_id, itn_id)
         logits: Logits = step("infer", self._infer, tensors, features.frame_shift_s)
         decoded: Decoded = step("decode", self._decode, logits)
-        transcript: Transcript = step("text", self._text, decoded, sound.duration_s, offset_s, itn)
+        transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, itn)
         return transcript
 
     @property

@@ -293,7 +293,8 @@ def _words(units: list[_Unit]) -> Iterable[Word]:
 
 
 def _opens_word(before: str, text: str) -> bool:
-    return text.startswith(WORD_MARKER) or is_unspaced(text[0]) or is_unspaced(before[-1])
+    blank = text[0] == WORD_MARKER or text[0].isspace()
+    return blank or is_unspaced(text[0]) or is_unspaced(before[-1])
 
 
 def _word(group: list[_Unit]) -> Word:

@@ -49,7 +49,13 @@ def test_make_targets_exist():
 
 def test_links_lead_somewhere():
     """Relative links of the pages name files that exist."""
-    for page in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/architecture.md"):
+    for page in (
+        "README.md",
+        "README.zh-CN.md",
+        "CONTRIBUTING.md",
+        "docs/architecture.md",
+        "docs/models.md",
+    ):
         folder = (ROOT / page).parent
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
             assert link.startswith("http") or (folder / link).exists(), f"{page}: {link}"

@@ -26,7 +26,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import inspect, transcribe
+    from asr.cli import inspect, models, transcribe
 
     parser = argparse.ArgumentParser(
         prog="asr",
@@ -37,15 +37,17 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe clip.wav --timings    and where each millisecond went\n"
             "  asr transcribe *.wav --json          one JSON object per line\n"
             "  asr inspect tiny-en                  what a model is made of\n"
+            "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
             "\n"
             "exit codes: 0 done, 2 usage, 3 bad audio, 4 bad model, 5 cannot read or write,\n"
-            "            7 a needed tool is missing, 70 our bug, 130 interrupted"
+            "            6 source unreachable or wrong checksum, 7 a needed tool is missing,\n"
+            "            70 our bug, 130 interrupted"
         ),
         formatter_class=Help,
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect):
+    for module in (transcribe, inspect, models):
         module.add_parser(commands)
     return parser
 
@@ -73,6 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         the exit code.
     """
+    if sys.stderr is None:  # closed: messages must not land in the text
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as we do
     if sys.stdout is None:
         return report(OSError("stdout: expected a place to write to, found it closed"), 5)
     for stream in (sys.stdout, sys.stderr):

@@ -19,7 +19,9 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         description="Show what a model is made of and how it would run on this machine.",
         formatter_class=Help,
     )
-    parser.add_argument("model", metavar="MODEL", help="model folder, or a built-in model's name")
+    parser.add_argument(
+        "model", metavar="MODEL", help="model folder, or a name from asr models list"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="as for asr transcribe")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run)

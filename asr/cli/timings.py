@@ -142,6 +142,7 @@ def _weight_preparation_ms(recognizer: "Recognizer") -> float:
 
 _LABELS = {
     "python_start": "interpreter start",
+    "command_line": "command line",
     "import": "import",
     "layout": "layout (recipe, tokens)",
     "front_end": "front end tables",

@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     parser.add_argument(
         "--model",
         metavar="DIR|NAME",
-        help="model folder in FunASR's layout, or a built-in model (default: tiny-en)",
+        help="model folder, or a name from asr models list (default: tiny-en)",
     )
     parser.add_argument(
         "--language", default="auto", metavar="LANG", help="hint for the network (default: auto)"
@@ -97,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
 
     warnings.showwarning = _show_warning
     timer = Timer() if options.timings else None
+    if timer:
+        timer.steps_ns.append(("command_line", time.perf_counter_ns() - ENTERED_NS))
     recognizer = _load(options, timer or SILENT)
     recognizer.layout.language_id(options.language)  # refuse before the first file is read
     load = (time.perf_counter_ns() - ENTERED_NS, timer.take()) if timer else None
@@ -112,7 +114,9 @@ def _load(options: argparse.Namespace, observer: Observer) -> Recognizer:
 
     recognizer_type = observer.step("import", _import_pipeline)
     return recognizer_type.load(
-        options.model or DEFAULT_MODEL, threads=options.threads, observer=observer
+        DEFAULT_MODEL if options.model is None else options.model,
+        threads=options.threads,
+        observer=observer,
     )
 
 
@@ -166,7 +170,7 @@ def _transcribe(
     except AsrError as error:
         return report(error, error.exit_code)
     assert first is not None  # noqa: S101 - times >= 1
-    _tell_user(first, path)
+    _tell_user(first, path, options.model)
     extra: dict[str, object] = {}
     if timer:
         from asr.cli import timings
@@ -192,9 +196,14 @@ def _is_utf8() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _tell_user(transcript: Transcript, path: Path) -> None:
+def _tell_user(transcript: Transcript, path: Path, model: str | None) -> None:
     if transcript.no_speech:
         print(f"asr: {path}: no text ({transcript.reason})", file=sys.stderr)
+    if transcript.rejected or transcript.reason == "low_confidence":
+        from asr.hub import DEFAULT_MODEL, dictation_hint
+
+        if hint := dictation_hint(model or DEFAULT_MODEL):
+            print(f"asr: {path}: {hint}", file=sys.stderr)
     for warning in transcript.warnings:
         print(f"asr: {path}: warning: {warning}", file=sys.stderr)
 

@@ -1,0 +1,124 @@
+"""asr.engines.ort: named tensors in, named tensors out; failures are our errors, in one line."""
+
+import os
+
+import fakes
+import numpy as np
+import pytest
+
+import asr
+from asr.engines import ort
+
+
+def engine(threads=1, **network):
+    return ort.OrtEngine(fakes.network(**network), name="net.onnx", threads=threads)
+
+
+def inputs(rows=6, dim=560):
+    return {
+        "speech": np.zeros((1, rows, dim), np.float32),
+        "speech_lengths": np.array([rows], np.int32),
+        "language": np.array([0], np.int32),
+        "textnorm": np.array([15], np.int32),
+    }
+
+
+def test_an_engine_says_what_the_network_takes_and_gives():
+    """Names, types and sizes are those of the file; a free size is its name."""
+    found = engine(dim=560, tokens=7)
+    assert [(t.name, t.dtype, t.shape) for t in found.inputs + found.outputs] == [
+        ("speech", "tensor(float)", (1, "t", 560)),
+        ("speech_lengths", "tensor(int32)", (1,)),
+        ("language", "tensor(int32)", (1,)),
+        ("textnorm", "tensor(int32)", (1,)),
+        ("ctc_logits", "tensor(float)", (1, "t", 7)),
+    ]
+
+
+def test_a_run_gives_an_array_per_output_name():
+    """Outputs come back by name."""
+    speech = np.ones((1, 6, 560), np.float32)
+    found = engine(tokens=7, weight=0.5).run({**inputs(), "speech": speech})
+    assert found.keys() == {"ctc_logits"}
+    assert np.array_equal(np.full((1, 6, 7), 280, np.float32), found["ctc_logits"])
+
+
+def test_a_run_changes_no_input():
+    """The engine borrows: the caller's features are as they were."""
+    given = inputs()
+    before = {name: value.copy() for name, value in given.items()}
+    engine().run(given)
+    assert all(np.array_equal(before[name], given[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"speech": np.zeros((1, 6, 80), np.float32)},
+        {"speech": np.zeros((1, 6, 560), np.float64)},
+        {"language": np.array([0], np.int64)},
+        {"unknown": np.zeros(1, np.float32)},
+    ],
+    ids=["columns", "float64", "int64", "name"],
+)
+def test_what_the_runtime_refuses_is_an_engine_error(wrong):
+    """The runtime's own exceptions do not escape, and their first line is enough."""
+    with pytest.raises(asr.EngineError, match="the network failed to run: ") as seen:
+        engine().run({**inputs(), **wrong})
+    assert len(str(seen.value).splitlines()) == 1
+    assert seen.value.exit_code == 4
+
+
+def test_a_missing_input_is_an_engine_error():
+    """Every input has to be there."""
+    given = inputs()
+    del given["speech"]
+    with pytest.raises(asr.EngineError, match="speech"):
+        engine().run(given)
+
+
+def test_a_network_that_breaks_while_running_is_an_engine_error():
+    """A fault inside the graph is the network's fault, told in one line."""
+    with pytest.raises(asr.EngineError) as seen:
+        engine(rows=7, fixed=False).run(inputs())
+    assert len(str(seen.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("data", [b"\x08", b"\x08\x08", b"\x08" + b"\xff" * 100])
+def test_bytes_that_are_no_network_are_named(data):
+    """The file's name, what was expected, what to do."""
+    with pytest.raises(asr.LayoutError, match=r"^net.onnx: expected .* again$") as seen:
+        ort.OrtEngine(data, name="net.onnx", threads=1)
+    assert len(str(seen.value).splitlines()) == 1
+
+
+def test_a_network_that_cannot_be_read_is_the_systems_refusal(tmp_path):
+    """A path the system refuses is exit code 5, not a bad model."""
+    (tmp_path / "file").touch()
+    with pytest.raises(asr.SystemAccessError, match="Not a directory") as seen:
+        ort.read_model(tmp_path / "file" / "model.onnx")
+    assert seen.value.exit_code == 5
+
+
+def test_threads_are_what_was_asked_for():
+    """The engine reports the number it was given; the default respects the CPU affinity."""
+    assert engine(threads=3).threads == 3
+    assert 1 <= ort.default_threads() <= min(4, len(os.sched_getaffinity(0)))
+
+
+def test_the_runtime_prints_nothing(capfd):
+    """Failures reach the user as our one line, never as the runtime's own log."""
+    with pytest.raises(asr.EngineError):
+        engine(rows=7, fixed=False).run(inputs())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_preparation_of_weights_changes_no_result():
+    """The switch exists only to measure what preparation costs: the scores are the same."""
+    network = fakes.network(tokens=7, weight=0.25)
+    speech = np.linspace(-1, 1, 6 * 560, dtype=np.float32).reshape(1, 6, 560)
+    found = [
+        ort.OrtEngine(network, name="n", threads=1, prepack=on).run({**inputs(), "speech": speech})
+        for on in (True, False)
+    ]
+    assert np.allclose(found[0]["ctc_logits"], found[1]["ctc_logits"], rtol=1e-5, atol=1e-5)
