@@ -138,7 +138,7 @@ def _number(conf: Mapping[str, Any], key: str, path: Path) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _LARGEST:
         raise LayoutError(
             f"{path}: frontend_conf.{key}: expected a positive whole number, "
-            f"found {str(value)[:40]}"
+            f"found {repr(value)[:40]}"
         )
     return value
 
