@@ -48,6 +48,8 @@ transcribe: $(VENV)/built ## set up, build, transcribe a shipped clip; print tex
 .PHONY: check test
 check: test ## the same as make test
 test: lint types test-rust test-python ## lint, types, Rust and Python tests, the docs' commands
+	@test -n "$${ASR_SENSEVOICE_FILES:-}" || echo "make test: NOT PROVED HERE: SenseVoice's own" \
+	  "tokenizer and CMVN files; ASR_SENSEVOICE_FILES=FOLDER names them"
 	@echo "make test: all passed. Not covered here: system calls (strace), cold start and front-end" \
 	  "races against peers; make test-system runs those."
 
@@ -100,9 +102,24 @@ golden: .venv-golden/ready ## make the expected values anew from the pinned refe
 .PHONY: peers
 peers: .venv-peers/ready ## set up the environment of the peers
 
+.PHONY: parity
+parity: $(VENV)/built .venv-peers/ready ## our tokens against those of the peers' own programs
+	$(BIN)/python benchmarks/peers/parity.py
+
+.venv-reference/ready: models/reference/requirements.txt
+	@test -x .venv-reference/bin/python || $(PYTHON) -m venv .venv-reference
+	@.venv-reference/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+.PHONY: reference-networks
+reference-networks: .venv-reference/ready ## make tests/networks anew (needs torch), show what changed
+	.venv-reference/bin/python models/reference/make.py --size tiny --out tests/networks
+	@git --no-pager diff --stat -- tests/networks
+
 .PHONY: race
-race: $(VENV)/built .venv-peers/ready ## front ends against the peers, and cold start
+race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and NumPy, cold start
 	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
+	$(BIN)/python benchmarks/race_decode.py
 	$(BIN)/python benchmarks/cold_start.py
 
 # ---------------------------------------------------------------- for contributors
@@ -121,4 +138,4 @@ audit: ## licences and sources of the Rust crates (needs cargo-deny)
 
 .PHONY: clean
 clean: ## remove everything that can be made again
-	rm -rf target dist $(VENV) .venv-peers .venv-golden asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target dist $(VENV) .venv-peers .venv-golden .venv-reference asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

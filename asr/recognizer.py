@@ -84,7 +84,9 @@ class Recognizer:
         network = step("model_read", read_model, layout.network)
         engine = step(
             "session_create",
-            lambda: OrtEngine(network, name=str(layout.network), threads=count),
+            lambda: OrtEngine(
+                network, name=str(layout.network), threads=count, folder=layout.network.parent
+            ),
         )
         return cls(layout, front_end, engine)
 

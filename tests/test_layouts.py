@@ -425,7 +425,7 @@ def test_a_network_that_does_not_say_its_size_is_checked_when_it_runs():
     size = len(fakes.PIECES)
     recognizer = fakes.recognizer(np.zeros((9, size + 1), np.float32))
     with pytest.raises(asr.LayoutError, match=rf"1, frames, {size}\).*found \(1, 9, {size + 1}"):
-        recognizer.transcribe(np.zeros(16000, np.float32), sample_rate=16000)
+        recognizer.transcribe(fakes.hiss(16000), sample_rate=16000)
 
 
 def test_another_kind_of_network_is_named_with_its_tensors(folder):
@@ -444,7 +444,7 @@ def test_both_spellings_of_the_tensors_are_known(folder):
     """FunASR and sherpa-onnx name the same tensors differently; they are bound by name."""
     (folder / NETWORK).write_bytes(fakes.network(names=SHERPA))
     recognizer = asr.Recognizer.load(folder, threads=1)
-    assert recognizer.transcribe(np.zeros(16000, np.float32), sample_rate=16000).text == ""
+    assert recognizer.transcribe(fakes.hiss(16000), sample_rate=16000).text == ""
 
 
 def test_tensors_are_bound_by_name_not_by_place():

@@ -23,8 +23,13 @@ def open_layout(folder: Path) -> Layout:
         raise LayoutError(f"{folder}: expected a model directory, found {found}")
     if funasr.matches(folder):
         return funasr.open_layout(folder)
+    from asr.layouts import sherpa  # start-up time: most folders are of the other kind
+
+    if sherpa.matches(folder):
+        return sherpa.open_layout(folder)
     names = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"
     raise LayoutError(
         f"{folder}: expected a FunASR model directory (config.yaml, am.mvn, model_quant.onnx, "
-        f"tokens.json or *.bpe.model), found {names}"
+        "tokens.json or *.bpe.model) or a sherpa-onnx one (model.int8.onnx, tokens.txt), "
+        f"found {names}"
     )

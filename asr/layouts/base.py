@@ -73,7 +73,7 @@ class Layout:
         }
         logits = _find("logits", _OUTPUT_NAMES, outputs, self.network)
         dim = self.front_end.lfr_m * self.front_end.num_mel_bins
-        _check_last(roles["speech"], dim, "columns of features (config.yaml)", self.network)
+        _check_last(roles["speech"], dim, f"columns of features ({self.recipe_file.name})", self.network)
         _check_last(logits, len(self.vocabulary), "tokens (the token list)", self.network)
         return Binding(self, {role: t.name for role, t in roles.items()}, logits.name)
 

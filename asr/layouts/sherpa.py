@@ -36,7 +36,9 @@ FRAME_LENGTH_MS = 25
 FRAME_SHIFT_MS = 10
 SAMPLE_SCALES = {0: 32768.0, 1: 1.0}  # by the fact normalize_samples
 
-_LINE = re.compile(r"(?:(.*)[ \t])?([0-9]+)[ \t\r]*\Z", re.DOTALL)
+MAX_NUMBER = 1_000_000  # above any vocabulary; a damaged fact must not make us allocate for it
+
+_LINE = re.compile(r"(?:(.*)[ \t])?([0-9]{1,9})[ \t\r]*\Z", re.DOTALL)
 _METADATA_PROPS = 14  # field of ModelProto
 _KEY, _VALUE = 1, 2  # fields of StringStringEntryProto
 
@@ -59,14 +61,16 @@ def open_layout(folder: Path) -> Layout:
     network = _network(folder)
     facts = _Facts(read_metadata(network), network)
     facts.check_kind()
-    size = facts.number("vocab_size", least=1)
+    pieces = read_tokens(folder / TOKENS, expected=facts.number("vocab_size", least=1))
+    blank_id = facts.number("blank_id", default=0, below=len(pieces))
     return Layout(
         kind="sherpa-onnx",
         folder=folder,
         network=network,
+        recipe_file=network,
         front_end=_recipe(facts),
-        vocabulary=Vocabulary(read_tokens(folder / TOKENS, expected=size)),
-        blank_id=facts.number("blank_id", default=0),
+        vocabulary=Vocabulary(pieces, blank_id=blank_id),
+        blank_id=blank_id,
         prompt_frames=PROMPT_FRAMES,
         language_ids=facts.languages(),
         itn_ids={True: facts.number("with_itn"), False: facts.number("without_itn")},
@@ -100,7 +104,7 @@ class _Facts:
         """Refuse networks of other kinds before the first missing fact does."""
         kind = self._values.get("model_type", MODEL_TYPE)
         if kind != MODEL_TYPE:
-            self.refuse(f"expected model_type {MODEL_TYPE} (SenseVoice), found {kind}")
+            self.refuse(f"expected model_type {MODEL_TYPE} (SenseVoice), found {kind[:40]}")
         if "Nano" in self._values.get("comment", ""):
             self.refuse("expected SenseVoice, found Fun-ASR-Nano, which has another prompt")
         if "vocab_size" not in self._values:
@@ -110,19 +114,25 @@ class _Facts:
                 "export of FunASR needs config.yaml, am.mvn and tokens.json beside it instead"
             )
 
-    def number(self, key: str, *, default: int | None = None, least: int = 0) -> int:
-        """A whole number."""
+    def number(
+        self, key: str, *, default: int | None = None, least: int = 0, below: int = MAX_NUMBER
+    ) -> int:
+        """A whole number, ``least`` or more and less than ``below``."""
         if key not in self._values and default is not None:
             return default
         value = self._text(key)
-        if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < least:
-            self.refuse(f"{key}: expected a whole number from {least}, found {value[:40]!r}")
+        if not re.fullmatch(r"[0-9]{1,9}", value) or not least <= int(value) < below:
+            self.refuse(
+                f"{key}: expected a whole number from {least} to {below - 1}, found {value[:40]!r}"
+            )
         return int(value)
 
     def vector(self, key: str) -> Float32:
         """Finite numbers, separated by commas."""
+        words = self._text(key).split(",")
         try:
-            values = np.array(self._text(key).split(","), dtype=np.float32)
+            with np.errstate(over="ignore"):
+                values = np.array(words, np.float64).astype(np.float32)
         except ValueError:
             self.refuse(f"{key}: expected numbers separated by commas, found text")
         if not np.isfinite(values).all():
@@ -135,8 +145,8 @@ class _Facts:
         return {k.removeprefix("lang_"): self.number(k) for k in self._values if k[:5] == "lang_"}
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise a LayoutError about this file's metadata."""
-        raise LayoutError(f"{self._network}: ONNX metadata: {problem}")
+        """Raise a LayoutError about this file's metadata, on one line whatever the file holds."""
+        raise LayoutError(f"{self._network}: ONNX metadata: {' '.join(problem.split())}")
 
     def _text(self, key: str) -> str:
         if key not in self._values:
@@ -200,7 +210,8 @@ def read_tokens(path: Path, *, expected: int) -> list[str]:
     pieces: list[str | None] = [None] * expected
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         piece, _, digits = line.rpartition(" ")
-        if not (piece and digits.isdecimal() and piece[0] != " "):  # the rare kinds of line
+        plain = piece and digits.isdecimal() and len(digits) < 10 and piece[0] != " "
+        if not plain:
             if not line.strip(" \t\r"):
                 continue
             match = _LINE.match(line)
@@ -240,7 +251,7 @@ def _bad_line(line: str) -> str:
 def _read_text(path: Path) -> str:
     try:
         # Not read_text: it would also make line feeds of carriage returns inside the file.
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise LayoutError(
             f"{path}: file not found; the sherpa-onnx layout needs {TOKENS} and "
@@ -271,10 +282,10 @@ def read_metadata(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if file.read(1) != b"\x08":
-                read_model(path)  # says what the file is instead
+            begins_well = file.read(1) == b"\x08"
             file.seek(0)
-            return dict(_pair(entry) for entry in _messages(file, size, _METADATA_PROPS))
+            if begins_well:
+                return dict(_pair(entry) for entry in _messages(file, size, _METADATA_PROPS))
     except _DamagedError as error:
         raise LayoutError(
             f"{path}: expected an ONNX network, found {size} bytes that {error}; "
@@ -282,6 +293,8 @@ def read_metadata(path: Path) -> dict[str, str]:
         ) from None
     except OSError as error:
         raise SystemAccessError(f"{path}: cannot read the network: {error.strerror}") from None
+    read_model(path)  # says what the file is instead: a Git LFS pointer, a web page ...
+    raise LayoutError(f"{path}: expected an ONNX network, found another file")
 
 
 class _DamagedError(Exception):
@@ -300,11 +313,11 @@ def _messages(file: BinaryIO, size: int, wanted: int) -> Iterator[bytes]:
     """The content of each field ``wanted``; every other field is skipped unread."""
     while (start := file.tell()) < size:
         number, kind = divmod(_varint(file), 8)
+        if number == 0 or kind not in (0, 1, 2, 5):
+            raise _DamagedError(f"are damaged at byte {start}")
         if kind == 0:
             _varint(file)
             continue
-        if kind not in (1, 2, 5):
-            raise _DamagedError(f"are damaged at byte {start}")
         length = _varint(file) if kind == 2 else {1: 8, 5: 4}[kind]
         if length > size - file.tell():
             raise _DamagedError(f"end before the {length} bytes announced at byte {start}")
