@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from asr import audio, ctc, segment, text
+from asr import audio, ctc, rejection, segment, text
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import FrontEndError, LayoutError, UsageError
@@ -110,7 +110,8 @@ class Recognizer:
             observer: sees every stage.
 
         Returns:
-            A transcript; with an empty text and a ``reason`` when nothing was heard.
+            A transcript; with an empty text and a ``reason`` when nothing was heard, or when the
+            model's thresholds say that what was heard is not sure enough (``rejected``).
 
         Raises:
             UsageError: unknown language.
@@ -127,6 +128,7 @@ class Recognizer:
             itn,
             with_dump(observer, _warn_user, self._broken_dumps),
         )
+        transcript = rejection.apply(transcript, self.layout.rejection)
         return replace(transcript, wall_s=time.perf_counter() - start_s)
 
     def _run(

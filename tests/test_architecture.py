@@ -17,7 +17,7 @@ FLOORS = [
     {"asr.errors"},
     {"asr.records"},
     {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats",
-     "asr.engines", "asr.observe"},
+     "asr.engines", "asr.observe", "asr.rejection"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
     {"asr.bench", "asr.evaluate"},
@@ -32,7 +32,7 @@ RUST_FLOORS = [
 ]
 # Packages whose import costs start-up time: only inside the function that needs them.
 HEAVY = {"onnx", "soxr", "rich", "matplotlib", "librosa", "scipy", "yaml", "sentencepiece",
-         "onnxruntime", "soundfile"}  # fmt: skip
+         "onnxruntime", "soundfile", "rapidfuzz"}  # fmt: skip
 
 
 def module_name(path: Path) -> str:

@@ -26,7 +26,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import inspect, models, transcribe
+    from asr.cli import evaluate, inspect, models, transcribe
 
     parser = argparse.ArgumentParser(
         prog="asr",
@@ -37,6 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe clip.wav --timings    and where each millisecond went\n"
             "  asr transcribe *.wav --json          one JSON object per line\n"
             "  asr inspect tiny-en                  what a model is made of\n"
+            "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
             "\n"
             "exit codes: 0 done, 2 usage, 3 bad audio, 4 bad model, 5 cannot read or write,\n"
@@ -47,7 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, models):
+    for module in (transcribe, inspect, evaluate, models):
         module.add_parser(commands)
     return parser
 

@@ -133,9 +133,7 @@ def _weight_preparation_ms(recognizer: "Recognizer") -> float:
 
     def create_ns(*, prepack: bool) -> int:
         start_ns = time.perf_counter_ns()
-        OrtEngine(
-            data, name=str(network), threads=threads, folder=network.parent, prepack=prepack
-        )
+        OrtEngine(data, name=str(network), threads=threads, folder=network.parent, prepack=prepack)
         return time.perf_counter_ns() - start_ns
 
     differences = [create_ns(prepack=True) - create_ns(prepack=False) for _ in range(3)]

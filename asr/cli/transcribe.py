@@ -197,7 +197,7 @@ def _is_utf8() -> bool:
 
 
 def _tell_user(transcript: Transcript, path: Path, model: str | None) -> None:
-    if transcript.no_speech:
+    if transcript.no_speech or transcript.rejected:
         print(f"asr: {path}: no text ({transcript.reason})", file=sys.stderr)
     if transcript.rejected or transcript.reason == "low_confidence":
         from asr.hub import DEFAULT_MODEL, dictation_hint

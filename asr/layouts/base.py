@@ -12,6 +12,7 @@ from asr.engines.base import TensorInfo
 from asr.errors import LayoutError, UsageError
 from asr.frontend import FrontEndConfig
 from asr.records import Features, Logits
+from asr.rejection import Thresholds
 from asr.text import Vocabulary
 
 
@@ -30,6 +31,7 @@ class Layout:
         prompt_frames: rows of scores in front of the speech rows.
         language_ids: language -> row of the prompt embedding.
         itn_ids: with ITN / without -> row of the prompt embedding.
+        rejection: what a text needs in order to be shown; None shows every text.
     """
 
     kind: str
@@ -42,6 +44,7 @@ class Layout:
     prompt_frames: int
     language_ids: Mapping[str, int]
     itn_ids: Mapping[bool, int]
+    rejection: Thresholds | None = None
 
     def language_id(self, language: str) -> int:
         """The prompt row for a language.
@@ -73,7 +76,9 @@ class Layout:
         }
         logits = _find("logits", _OUTPUT_NAMES, outputs, self.network)
         dim = self.front_end.lfr_m * self.front_end.num_mel_bins
-        _check_last(roles["speech"], dim, f"columns of features ({self.recipe_file.name})", self.network)
+        _check_last(
+            roles["speech"], dim, f"columns of features ({self.recipe_file.name})", self.network
+        )
         _check_last(logits, len(self.vocabulary), "tokens (the token list)", self.network)
         return Binding(self, {role: t.name for role, t in roles.items()}, logits.name)
 

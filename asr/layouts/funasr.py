@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from asr import rejection
 from asr.errors import LayoutError, SystemAccessError
 from asr.frontend import FrontEndConfig
 from asr.layouts.base import Layout
@@ -35,7 +36,7 @@ def open_layout(folder: Path) -> Layout:
 
     Args:
         folder: holds ``model_quant.onnx`` (preferred) or ``model.onnx``, ``config.yaml``,
-            ``am.mvn`` and ``tokens.json`` or ``*.bpe.model``.
+            ``am.mvn`` and ``tokens.json`` or ``*.bpe.model``; maybe ``rejection.json``.
 
     Raises:
         LayoutError: a file is missing, damaged, or says something that cannot be.
@@ -59,6 +60,7 @@ def open_layout(folder: Path) -> Layout:
         prompt_frames=PROMPT_FRAMES,
         language_ids=languages,
         itn_ids=ITN_IDS,
+        rejection=rejection.read(folder),
     )
 
 

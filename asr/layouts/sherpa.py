@@ -18,6 +18,7 @@ from typing import BinaryIO, NoReturn
 
 import numpy as np
 
+from asr import rejection
 from asr.engines.ort import read_model
 from asr.errors import LayoutError, SystemAccessError
 from asr.frontend import FrontEndConfig
@@ -74,6 +75,7 @@ def open_layout(folder: Path) -> Layout:
         prompt_frames=PROMPT_FRAMES,
         language_ids=facts.languages(),
         itn_ids={True: facts.number("with_itn"), False: facts.number("without_itn")},
+        rejection=rejection.read(folder),
     )
 
 

@@ -1,0 +1,81 @@
+"""When a text is withheld: the thresholds of a model folder, read and applied."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from asr.errors import LayoutError, SystemAccessError
+from asr.records import Transcript
+
+FILE_NAME = "rejection.json"
+SCHEMA_ID = "asr-rejection/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What a text needs in order to be shown.
+
+    Attributes:
+        confidence: the least, 0 to 1; 0 asks nothing.
+        entropy: the most, nats; None asks nothing.
+    """
+
+    confidence: float
+    entropy: float | None
+
+    def accept(self, confidence: float | None, entropy: float | None) -> bool:
+        """Whether a text of this confidence and entropy is shown; None has no text to show."""
+        if confidence is None or entropy is None:
+            return False
+        return confidence >= self.confidence and (self.entropy is None or entropy <= self.entropy)
+
+    def to_json(self, **facts: object) -> str:
+        """The file ``rejection.json`` of a model folder; ``facts`` say where it comes from."""
+        return json.dumps({"schema": SCHEMA_ID, **asdict(self), **facts}, indent=2) + "\n"
+
+
+def read(folder: Path) -> Thresholds | None:
+    """The thresholds of a model folder; None when it has none and every text is shown.
+
+    Raises:
+        LayoutError: ``rejection.json`` is not what ``asr evaluate`` writes.
+        SystemAccessError: it cannot be read.
+    """
+    path = folder / FILE_NAME
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SystemAccessError(f"{path}: cannot read the file: {error.strerror}") from None
+    except ValueError as error:
+        raise LayoutError(f"{path}: expected JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA_ID:
+        raise LayoutError(f"{path}: expected an object with schema {SCHEMA_ID}")
+    confidence: Any = found.get("confidence")
+    entropy: Any = found.get("entropy")
+    if not _is_number(confidence) or not 0 <= confidence <= 1:
+        raise LayoutError(f"{path}: confidence: expected 0 to 1, found {confidence!r}")
+    if entropy is not None and not (_is_number(entropy) and 0 <= entropy < math.inf):
+        raise LayoutError(f"{path}: entropy: expected null or nats from 0, found {entropy!r}")
+    return Thresholds(float(confidence), None if entropy is None else float(entropy))
+
+
+def apply(transcript: Transcript, thresholds: Thresholds | None) -> Transcript:
+    """Withhold a text that is not sure enough.
+
+    Returns:
+        The same, or one with an empty text, ``rejected`` and the reason ``low_confidence``; its
+        segments stay, for whoever wants to know what was withheld.
+    """
+    if thresholds is None or transcript.no_speech:
+        return transcript
+    if thresholds.accept(transcript.confidence, transcript.entropy):
+        return transcript
+    return replace(transcript, text="", rejected=True, reason="low_confidence")
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
