@@ -10,6 +10,8 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["Fbank", "build_info", "cmvn", "ctc_greedy", "lfr"]
+
 _F32: TypeAlias = NDArray[np.float32]
 _I32: TypeAlias = NDArray[np.int32]
 

@@ -83,11 +83,21 @@ impl FbankConfig {
     pub fn check(self) -> Result<Recipe, Error> {
         let rate = f64::from(self.sample_rate_hz);
         let nyquist = rate * 0.5;
-        let high = if self.high_freq_hz > 0.0 { self.high_freq_hz } else { nyquist + self.high_freq_hz };
+        let high = if self.high_freq_hz > 0.0 {
+            self.high_freq_hz
+        } else {
+            nyquist + self.high_freq_hz
+        };
         let samples = |ms: f64| (rate * 0.001 * ms) as usize;
-        let (frame_len, frame_shift) = (samples(self.frame_length_ms), samples(self.frame_shift_ms));
+        let (frame_len, frame_shift) =
+            (samples(self.frame_length_ms), samples(self.frame_shift_ms));
 
-        need(self.sample_rate_hz > 0, "sample_rate_hz", "positive", self.sample_rate_hz)?;
+        need(
+            self.sample_rate_hz > 0,
+            "sample_rate_hz",
+            "positive",
+            self.sample_rate_hz,
+        )?;
         need(
             (2..=MAX_PADDED_LEN).contains(&frame_len),
             "frame_length_ms",
@@ -100,7 +110,12 @@ impl FbankConfig {
             "a time of 1 to 65536 samples",
             self.frame_shift_ms,
         )?;
-        need((1..=4096).contains(&self.num_mel_bins), "num_mel_bins", "1 to 4096", self.num_mel_bins)?;
+        need(
+            (1..=4096).contains(&self.num_mel_bins),
+            "num_mel_bins",
+            "1 to 4096",
+            self.num_mel_bins,
+        )?;
         need(
             self.low_freq_hz >= 0.0 && self.low_freq_hz < nyquist,
             "low_freq_hz",
@@ -113,7 +128,12 @@ impl FbankConfig {
             "above low_freq_hz and at most half the sampling rate",
             self.high_freq_hz,
         )?;
-        need((0.0..=1.0).contains(&self.preemphasis), "preemphasis", "0 to 1", self.preemphasis)?;
+        need(
+            (0.0..=1.0).contains(&self.preemphasis),
+            "preemphasis",
+            "0 to 1",
+            self.preemphasis,
+        )?;
         need(
             self.sample_scale > 0.0 && self.sample_scale.is_finite(),
             "sample_scale",
@@ -139,5 +159,9 @@ fn need(
     if fine {
         return Ok(());
     }
-    Err(Error::Config { field, expected: expected.into(), found: found.to_string() })
+    Err(Error::Config {
+        field,
+        expected: expected.into(),
+        found: found.to_string(),
+    })
 }

@@ -53,8 +53,13 @@ pub fn greedy(
         ..Decoded::default()
     };
     for (row, values) in scores.chunks_exact(vocab).enumerate() {
-        let RowStats { argmax, log_prob, entropy } =
-            backend.row_stats(values).ok_or_else(|| non_finite(row, values))?;
+        let RowStats {
+            argmax,
+            log_prob,
+            entropy,
+        } = backend
+            .row_stats(values)
+            .ok_or_else(|| non_finite(row, values))?;
         out.argmax.push(argmax as i32);
         out.log_prob.push(log_prob);
         out.entropy.push(entropy);
@@ -70,30 +75,46 @@ fn check(
     prompt_frames: usize,
 ) -> Result<usize, Error> {
     let wrong = |expected: &str, found: String| {
-        Err(Error::Scores { expected: expected.into(), found })
+        Err(Error::Scores {
+            expected: expected.into(),
+            found,
+        })
     };
     if vocab == 0 || i32::try_from(vocab).is_err() {
         return wrong("1 to 2147483647 columns", format!("{vocab}"));
     }
-    if scores.len() % vocab != 0 {
-        return wrong("whole rows", format!("{} values in rows of {vocab}", scores.len()));
+    if !scores.len().is_multiple_of(vocab) {
+        return wrong(
+            "whole rows",
+            format!("{} values in rows of {vocab}", scores.len()),
+        );
     }
     let rows = scores.len() / vocab;
     if i32::try_from(rows).is_err() {
         return wrong("at most 2147483647 rows", format!("{rows}"));
     }
     if !(0..vocab as i64).contains(&blank_id) {
-        return wrong(&format!("a blank_id of 0 to {}", vocab - 1), format!("{blank_id}"));
+        return wrong(
+            &format!("a blank_id of 0 to {}", vocab - 1),
+            format!("{blank_id}"),
+        );
     }
     if rows < prompt_frames {
-        return wrong(&format!("at least the {prompt_frames} prompt rows"), format!("{rows} rows"));
+        return wrong(
+            &format!("at least the {prompt_frames} prompt rows"),
+            format!("{rows} rows"),
+        );
     }
     Ok(rows)
 }
 
 fn non_finite(row: usize, values: &[f32]) -> Error {
     let column = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
-    Error::NonFiniteScore { row, column, value: values[column] }
+    Error::NonFiniteScore {
+        row,
+        column,
+        value: values[column],
+    }
 }
 
 /// Runs of equal arg-max become tokens, unless the run is blank.

@@ -60,8 +60,15 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config { field, expected, found } => {
-                write!(f, "front-end recipe: {field} must be {expected}, found {found}")
+            Self::Config {
+                field,
+                expected,
+                found,
+            } => {
+                write!(
+                    f,
+                    "front-end recipe: {field} must be {expected}, found {found}"
+                )
             }
             Self::Backend { name, available } => write!(
                 f,
@@ -69,9 +76,16 @@ impl fmt::Display for Error {
                 available.join(", ")
             ),
             Self::NonFiniteSample { index, value } => {
-                write!(f, "samples: expected finite values, found {value} at index {index}")
+                write!(
+                    f,
+                    "samples: expected finite values, found {value} at index {index}"
+                )
             }
-            Self::Shape { name, expected, found } => {
+            Self::Shape {
+                name,
+                expected,
+                found,
+            } => {
                 write!(f, "{name}: expected {expected}, found {found}")
             }
             Self::Scores { expected, found } => {

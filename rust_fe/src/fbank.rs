@@ -24,14 +24,22 @@ impl Fbank {
     /// [`Error::Config`] names the recipe field that cannot be used.
     pub fn new(config: FbankConfig, backend: Backend) -> Result<Self, Error> {
         let recipe = config.check()?;
+        let bins = mel_bins(&recipe)?;
         let plan = LogMelPlan::new(
             recipe.frame_shift,
             recipe.padded_len,
             config.preemphasis,
             &frame::window(config.window, recipe.frame_len, config.sample_scale),
-            mel_bins(&recipe)?.iter().map(|bin| (bin.first, &bin.weights[..])),
+            &bins
+                .iter()
+                .map(|bin| (bin.first, &bin.weights[..]))
+                .collect::<Vec<_>>(),
         );
-        Ok(Self { recipe, plan, backend })
+        Ok(Self {
+            recipe,
+            plan,
+            backend,
+        })
     }
 
     /// The backend in use.
@@ -72,7 +80,11 @@ impl Fbank {
             Ok(()) => Ok(out),
             Err(frame) => {
                 let start = frame * self.recipe.frame_shift;
-                let found = samples.iter().enumerate().skip(start).find(|(_, v)| !v.is_finite());
+                let found = samples
+                    .iter()
+                    .enumerate()
+                    .skip(start)
+                    .find(|(_, v)| !v.is_finite());
                 let (index, &value) = found.unwrap_or((start, &f32::NAN));
                 Err(Error::NonFiniteSample { index, value })
             }

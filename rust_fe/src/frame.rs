@@ -32,8 +32,8 @@ pub fn num_frames(num_samples: usize, recipe: &Recipe) -> usize {
 pub fn window(kind: Window, len: usize, scale: f64) -> Vec<f64> {
     let step = std::f64::consts::TAU / (len - 1) as f64;
     match kind {
-        Window::Hamming => {
-            (0..len).map(|i| scale * (0.54 - 0.46 * (step * i as f64).cos())).collect()
-        }
+        Window::Hamming => (0..len)
+            .map(|i| scale * (0.54 - 0.46 * (step * i as f64).cos()))
+            .collect(),
     }
 }

@@ -41,8 +41,9 @@ pub fn mel_bins(recipe: &Recipe) -> Result<Vec<MelBin>, Error> {
     let low = mel(recipe.config.low_freq_hz);
     let delta = (mel(recipe.high_freq_hz) - low) / (bins + 1) as f64;
     let bin_width_hz = f64::from(recipe.config.sample_rate_hz) / recipe.padded_len as f64;
-    let fft_mels: Vec<f64> =
-        (0..recipe.padded_len / 2).map(|k| mel(bin_width_hz * k as f64)).collect();
+    let fft_mels: Vec<f64> = (0..recipe.padded_len / 2)
+        .map(|k| mel(bin_width_hz * k as f64))
+        .collect();
 
     (0..bins)
         .map(|bin| {

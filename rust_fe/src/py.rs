@@ -31,7 +31,9 @@ fn raise(py: Python<'_>, error: &Error) -> PyErr {
 }
 
 fn raise_as(py: Python<'_>, class: &str, message: String) -> PyErr {
-    let class = py.import("asr.errors").and_then(|errors| errors.getattr(class));
+    let class = py
+        .import("asr.errors")
+        .and_then(|errors| errors.getattr(class));
     match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
         Ok(class) => PyErr::from_type(class, message),
         Err(import_failed) => import_failed,
@@ -45,34 +47,33 @@ fn borrow<'py, T: Element, D: Dimension>(
     name: &str,
     expected: &str,
 ) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    let fail = |found: String| {
-        Err(raise_as(
-            value.py(),
-            error_class,
-            format!("{name}: expected {expected}, C-contiguous, found {found}"),
-        ))
+    let problem = match value.cast::<PyArray<T, D>>() {
+        Err(_) => "",
+        Ok(array) if !array.is_c_contiguous() => " that is not contiguous",
+        Ok(array) if !array.is_aligned() => " at an unaligned address",
+        Ok(array) => match array.try_readonly() {
+            Ok(borrowed) => return Ok(borrowed),
+            Err(_) => " that is being written to",
+        },
     };
-    let Ok(any) = value.cast::<PyUntypedArray>() else {
-        return fail(format!("{}", value.get_type().name()?));
+    // Only now: describing an array takes longer than adding up a short one.
+    let found = match value.cast::<PyUntypedArray>() {
+        Ok(array) => format!(
+            "{} {} with strides {}",
+            array.dtype(),
+            value.getattr("shape")?,
+            value.getattr("strides")?
+        ),
+        Err(_) => value.get_type().name()?.to_string(),
     };
-    let found = format!("{} {}", any.dtype(), value.getattr("shape")?);
-    let Ok(array) = value.cast::<PyArray<T, D>>() else {
-        return fail(found);
-    };
-    if !array.is_c_contiguous() {
-        return fail(format!("{found} with strides {}", value.getattr("strides")?));
-    }
-    if !array.is_aligned() {
-        return fail(format!("{found} at an unaligned address"));
-    }
-    match array.try_readonly() {
-        Ok(array) => Ok(array),
-        Err(_) => fail(format!("{found} that is being written to")),
-    }
+    let message = format!("{name}: expected {expected}, C-contiguous, found {found}{problem}");
+    Err(raise_as(value.py(), error_class, message))
 }
 
 /// Rows and columns of a borrowed matrix, and its values.
-fn matrix<'a>(array: &'a PyReadonlyArray<'_, f32, numpy::Ix2>) -> PyResult<(&'a [f32], usize, usize)> {
+fn matrix<'a>(
+    array: &'a PyReadonlyArray<'_, f32, numpy::Ix2>,
+) -> PyResult<(&'a [f32], usize, usize)> {
     Ok((array.as_slice()?, array.shape()[0], array.shape()[1]))
 }
 
@@ -102,7 +103,10 @@ impl PyFbank {
     #[new]
     #[pyo3(signature = (*, sample_rate_hz, frame_length_ms, frame_shift_ms, window, num_mel_bins,
         low_freq_hz, high_freq_hz, preemphasis, sample_scale, backend=None))]
-    #[allow(clippy::too_many_arguments, reason = "one argument per recipe field, all by keyword")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one argument per recipe field, all by keyword"
+    )]
     fn new(
         py: Python<'_>,
         sample_rate_hz: u32,
@@ -160,8 +164,15 @@ impl PyFbank {
             "a float32 array of shape (N,)",
         )?;
         let slice = samples.as_slice()?;
-        let values = py.detach(|| self.0.compute(slice)).map_err(|error| raise(py, &error))?;
-        Ok(into_matrix(py, values, self.0.num_frames(slice.len()), self.0.num_mel_bins()))
+        let values = py
+            .detach(|| self.0.compute(slice))
+            .map_err(|error| raise(py, &error))?;
+        Ok(into_matrix(
+            py,
+            values,
+            self.0.num_frames(slice.len()),
+            self.0.num_mel_bins(),
+        ))
     }
 }
 
@@ -181,7 +192,14 @@ fn py_lfr<'py>(
     for (field, number) in [("lfr m", m), ("lfr n", n), ("features dim", dim)] {
         if number == 0 {
             let (expected, found) = ("positive".into(), "0".into());
-            return Err(raise(py, &Error::Config { field, expected, found }));
+            return Err(raise(
+                py,
+                &Error::Config {
+                    field,
+                    expected,
+                    found,
+                },
+            ));
         }
     }
     let out = py.detach(|| lfr::lfr(values, dim, m, n));
@@ -203,10 +221,20 @@ fn py_cmvn<'py>(
     let inv_stddev = borrow::<f32, numpy::Ix1>(inv_stddev, "FrontEndError", "inv_stddev", VECTOR)?;
     let (values, rows, dim) = matrix(&features)?;
     let (neg_mean, inv_stddev) = (neg_mean.as_slice()?, inv_stddev.as_slice()?);
-    for (name, found) in [("neg_mean", neg_mean.len()), ("inv_stddev", inv_stddev.len())] {
+    for (name, found) in [
+        ("neg_mean", neg_mean.len()),
+        ("inv_stddev", inv_stddev.len()),
+    ] {
         if found != dim || dim == 0 {
             let expected = format!("as many values as features has columns, {dim}, at least 1");
-            return Err(raise(py, &Error::Shape { name, expected, found: found.to_string() }));
+            return Err(raise(
+                py,
+                &Error::Shape {
+                    name,
+                    expected,
+                    found: found.to_string(),
+                },
+            ));
         }
     }
     let out = py.detach(|| cmvn::cmvn(values, neg_mean, inv_stddev));
@@ -235,7 +263,12 @@ fn ctc_greedy<'py>(
     backend: Option<&str>,
 ) -> PyResult<PyDecoded<'py>> {
     let backend = self::backend(py, backend)?;
-    let logits = borrow(logits, "DecodeError", "logits", "a float32 array of shape (T, V)")?;
+    let logits = borrow(
+        logits,
+        "DecodeError",
+        "logits",
+        "a float32 array of shape (T, V)",
+    )?;
     let (values, _, vocab) = matrix(&logits)?;
     let decoded = py
         .detach(|| ctc::greedy(values, vocab, blank_id, prompt_frames, backend))
@@ -267,9 +300,22 @@ fn ctc_greedy<'py>(
 fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let info = PyDict::new(py);
     info.set_item("version", env!("CARGO_PKG_VERSION"))?;
-    info.set_item("profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
-    info.set_item("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS))?;
-    let backends: Vec<_> = Backend::available().into_iter().map(Backend::name).collect();
+    info.set_item(
+        "profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    )?;
+    info.set_item(
+        "target",
+        format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+    )?;
+    let backends: Vec<_> = Backend::available()
+        .into_iter()
+        .map(Backend::name)
+        .collect();
     info.set_item("backends", backends)?;
     Ok(info)
 }

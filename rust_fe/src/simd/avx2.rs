@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{GROUP, Lanes, MAX_LANES, ln_fused};
+use super::lanes::{Frames, GROUP, Lanes, MAX_LANES, ln_fused};
 use super::log_mel::{LogMelPlan, log_mel};
 use super::row::row_stats;
 use super::{Available, RowStats};
@@ -43,6 +43,13 @@ impl Available for Avx2 {
 #[derive(Clone, Copy)]
 struct Four(__m256d);
 
+/// Four samples of one frame.
+#[inline(always)]
+fn load(frames: &Frames<'_>, lane: usize, at: usize) -> __m128 {
+    // SAFETY: `group` points to four floats, and the features are enabled.
+    unsafe { _mm_loadu_ps(frames.group(lane, at).cast()) }
+}
+
 /// An instruction that only needs its feature.
 macro_rules! op {
     ($($call:tt)*) => {
@@ -66,22 +73,33 @@ impl Lanes for Four {
     }
 
     #[inline(always)]
-    fn load_frames(samples: &[f32], starts: &[usize; MAX_LANES], at: usize) -> [Self; GROUP] {
-        let load = |lane: usize| {
-            let from = &samples[starts[lane] + at..][..GROUP];
-            // SAFETY: `from` holds four floats, and the features are enabled.
-            unsafe { _mm_loadu_ps(from.as_ptr()) }
-        };
-        let (a, b, c, d) = (load(0), load(1), load(2), load(3));
+    fn load_frames(frames: &Frames<'_>, at: usize) -> [Self; GROUP] {
+        let (a, b) = (load(frames, 0, at), load(frames, 1, at));
+        let (c, d) = (load(frames, 2, at), load(frames, 3, at));
         let (ab_low, ab_high) = (op!(_mm_unpacklo_ps(a, b)), op!(_mm_unpackhi_ps(a, b)));
         let (cd_low, cd_high) = (op!(_mm_unpacklo_ps(c, d)), op!(_mm_unpackhi_ps(c, d)));
-        let columns = [
-            op!(_mm_movelh_ps(ab_low, cd_low)),
-            op!(_mm_movehl_ps(cd_low, ab_low)),
-            op!(_mm_movelh_ps(ab_high, cd_high)),
-            op!(_mm_movehl_ps(cd_high, ab_high)),
-        ];
-        columns.map(|column| Self(op!(_mm256_cvtps_pd(column))))
+        [
+            Self(op!(_mm256_cvtps_pd(_mm_movelh_ps(ab_low, cd_low)))),
+            Self(op!(_mm256_cvtps_pd(_mm_movehl_ps(cd_low, ab_low)))),
+            Self(op!(_mm256_cvtps_pd(_mm_movelh_ps(ab_high, cd_high)))),
+            Self(op!(_mm256_cvtps_pd(_mm_movehl_ps(cd_high, ab_high)))),
+        ]
+    }
+
+    #[inline(always)]
+    fn load_f32(values: &[f32]) -> Self {
+        let values = &values[..Self::N];
+        // SAFETY: `values` holds four floats, and the features are enabled.
+        let values = unsafe { _mm_loadu_ps(values.as_ptr()) };
+        Self(op!(_mm256_cvtps_pd(values)))
+    }
+
+    #[inline(always)]
+    fn to_lanes(self) -> [f64; MAX_LANES] {
+        let mut lanes = [0.0; MAX_LANES];
+        // SAFETY: `lanes` has room for eight doubles, and the features are enabled.
+        unsafe { _mm256_storeu_pd(lanes.as_mut_ptr(), self.0) };
+        lanes
     }
 
     #[inline(always)]
@@ -110,6 +128,11 @@ impl Lanes for Four {
     #[inline(always)]
     fn mul_add(self, factor: Self, summand: Self) -> Self {
         Self(op!(_mm256_fmadd_pd(self.0, factor.0, summand.0)))
+    }
+
+    #[inline(always)]
+    fn mul_sub(self, factor: Self, subtrahend: Self) -> Self {
+        Self(op!(_mm256_fmsub_pd(self.0, factor.0, subtrahend.0)))
     }
 
     #[inline(always)]

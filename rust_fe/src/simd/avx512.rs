@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{GROUP, Lanes, MAX_LANES, ln_fused};
+use super::lanes::{Frames, GROUP, Lanes, MAX_LANES, ln_fused};
 use super::log_mel::{LogMelPlan, log_mel};
 use super::row::row_stats;
 use super::{Available, RowStats};
@@ -47,6 +47,13 @@ impl Available for Avx512 {
 #[derive(Clone, Copy)]
 struct Eight(__m512d);
 
+/// Four samples of one frame.
+#[inline(always)]
+fn load(frames: &Frames<'_>, lane: usize, at: usize) -> __m128 {
+    // SAFETY: `group` points to four floats, and the features are enabled.
+    unsafe { _mm_loadu_ps(frames.group(lane, at).cast()) }
+}
+
 /// An instruction that only needs its feature.
 macro_rules! op {
     ($($call:tt)*) => {
@@ -70,24 +77,44 @@ impl Lanes for Eight {
     }
 
     #[inline(always)]
-    fn load_frames(samples: &[f32], starts: &[usize; MAX_LANES], at: usize) -> [Self; GROUP] {
-        let load = |lane: usize| {
-            let from = &samples[starts[lane] + at..][..GROUP];
-            // SAFETY: `from` holds four floats, and the features are enabled.
-            unsafe { _mm_loadu_ps(from.as_ptr()) }
-        };
+    fn load_frames(frames: &Frames<'_>, at: usize) -> [Self; GROUP] {
         // Frames 0 and 4, 1 and 5, ... share a vector; then a transposition within its halves.
-        let two = |lane: usize| op!(_mm256_set_m128(load(lane + 4), load(lane)));
-        let (a, b, c, d) = (two(0), two(1), two(2), two(3));
+        let a = op!(_mm256_set_m128(load(frames, 4, at), load(frames, 0, at)));
+        let b = op!(_mm256_set_m128(load(frames, 5, at), load(frames, 1, at)));
+        let c = op!(_mm256_set_m128(load(frames, 6, at), load(frames, 2, at)));
+        let d = op!(_mm256_set_m128(load(frames, 7, at), load(frames, 3, at)));
         let (ab_low, ab_high) = (op!(_mm256_unpacklo_ps(a, b)), op!(_mm256_unpackhi_ps(a, b)));
         let (cd_low, cd_high) = (op!(_mm256_unpacklo_ps(c, d)), op!(_mm256_unpackhi_ps(c, d)));
-        let columns = [
-            op!(_mm256_shuffle_ps::<0b01_00_01_00>(ab_low, cd_low)),
-            op!(_mm256_shuffle_ps::<0b11_10_11_10>(ab_low, cd_low)),
-            op!(_mm256_shuffle_ps::<0b01_00_01_00>(ab_high, cd_high)),
-            op!(_mm256_shuffle_ps::<0b11_10_11_10>(ab_high, cd_high)),
-        ];
-        columns.map(|column| Self(op!(_mm512_cvtps_pd(column))))
+        [
+            Self(op!(_mm512_cvtps_pd(_mm256_shuffle_ps::<0b01_00_01_00>(
+                ab_low, cd_low
+            )))),
+            Self(op!(_mm512_cvtps_pd(_mm256_shuffle_ps::<0b11_10_11_10>(
+                ab_low, cd_low
+            )))),
+            Self(op!(_mm512_cvtps_pd(_mm256_shuffle_ps::<0b01_00_01_00>(
+                ab_high, cd_high
+            )))),
+            Self(op!(_mm512_cvtps_pd(_mm256_shuffle_ps::<0b11_10_11_10>(
+                ab_high, cd_high
+            )))),
+        ]
+    }
+
+    #[inline(always)]
+    fn load_f32(values: &[f32]) -> Self {
+        let values = &values[..Self::N];
+        // SAFETY: `values` holds eight floats, and the features are enabled.
+        let values = unsafe { _mm256_loadu_ps(values.as_ptr()) };
+        Self(op!(_mm512_cvtps_pd(values)))
+    }
+
+    #[inline(always)]
+    fn to_lanes(self) -> [f64; MAX_LANES] {
+        let mut lanes = [0.0; MAX_LANES];
+        // SAFETY: `lanes` has room for eight doubles, and the features are enabled.
+        unsafe { _mm512_storeu_pd(lanes.as_mut_ptr(), self.0) };
+        lanes
     }
 
     #[inline(always)]
@@ -116,6 +143,11 @@ impl Lanes for Eight {
     #[inline(always)]
     fn mul_add(self, factor: Self, summand: Self) -> Self {
         Self(op!(_mm512_fmadd_pd(self.0, factor.0, summand.0)))
+    }
+
+    #[inline(always)]
+    fn mul_sub(self, factor: Self, subtrahend: Self) -> Self {
+        Self(op!(_mm512_fmsub_pd(self.0, factor.0, subtrahend.0)))
     }
 
     #[inline(always)]

@@ -17,8 +17,12 @@ pub(super) trait Lanes: Copy {
     fn splat(value: f64) -> Self;
     /// Lane `i` is `values[i]`.
     fn from_lanes(values: &[f64; MAX_LANES]) -> Self;
-    /// Element `i` holds, in lane `l`, sample `at + i` of the frame that begins at `starts[l]`.
-    fn load_frames(samples: &[f32], starts: &[usize; MAX_LANES], at: usize) -> [Self; GROUP];
+    /// Element `i` holds, in lane `l`, sample `at + i` of frame `l`.
+    fn load_frames(frames: &Frames<'_>, at: usize) -> [Self; GROUP];
+    /// Lane `i` is `values[i]`; there is one value per lane.
+    fn load_f32(values: &[f32]) -> Self;
+    /// `values[i]` is lane `i`, zero beyond the last lane.
+    fn to_lanes(self) -> [f64; MAX_LANES];
     /// Round every lane to single precision; `to` has one place per lane.
     fn store_f32(self, to: &mut [f32]);
     /// `self + other`
@@ -29,6 +33,8 @@ pub(super) trait Lanes: Copy {
     fn mul(self, other: Self) -> Self;
     /// `self * factor + summand`
     fn mul_add(self, factor: Self, summand: Self) -> Self;
+    /// `self * factor - subtrahend`
+    fn mul_sub(self, factor: Self, subtrahend: Self) -> Self;
     /// `summand - self * factor`
     fn neg_mul_add(self, factor: Self, summand: Self) -> Self;
     /// The smaller of two; `other` if either is NaN.
@@ -37,6 +43,48 @@ pub(super) trait Lanes: Copy {
     fn max(self, other: Self) -> Self;
     /// Natural logarithms of positive, finite, normal numbers, in place.
     fn ln(values: &mut [f32]);
+}
+
+/// One frame per lane, all of one length; surplus lanes are allowed.
+pub(super) struct Frames<'a> {
+    samples: &'a [f32],
+    /// Each start plus `len` lies within `samples`: checked once, relied on by every load.
+    starts: [usize; MAX_LANES],
+    len: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// # Panics
+    /// If a frame reaches beyond the samples.
+    #[inline(always)]
+    pub(super) fn new(samples: &'a [f32], starts: [usize; MAX_LANES], len: usize) -> Self {
+        let last = samples
+            .len()
+            .checked_sub(len)
+            .expect("a frame fits into the samples");
+        for start in starts {
+            assert!(start <= last, "a frame lies within the samples");
+        }
+        Self {
+            samples,
+            starts,
+            len,
+        }
+    }
+
+    /// Sample `at` of the frame in `lane`.
+    #[inline(always)]
+    pub(super) fn sample(&self, lane: usize, at: usize) -> f32 {
+        self.samples[self.starts[lane] + at]
+    }
+
+    /// Where samples `at` to `at + GROUP - 1` of the frame in `lane` lie.
+    #[inline(always)]
+    pub(super) fn group(&self, lane: usize, at: usize) -> *const [f32; GROUP] {
+        assert!(at + GROUP <= self.len, "a group lies within the frame");
+        // SAFETY: `at + GROUP <= len`, and `new` has checked that `starts + len` is within bounds.
+        unsafe { self.samples.as_ptr().add(self.starts[lane] + at).cast() }
+    }
 }
 
 /// A vector of complex numbers.
@@ -49,24 +97,36 @@ pub(super) struct Complex<V> {
 impl<V: Lanes> Complex<V> {
     #[inline(always)]
     pub(super) fn add(self, other: Self) -> Self {
-        Self { re: self.re.add(other.re), im: self.im.add(other.im) }
+        Self {
+            re: self.re.add(other.re),
+            im: self.im.add(other.im),
+        }
     }
 
     #[inline(always)]
     pub(super) fn sub(self, other: Self) -> Self {
-        Self { re: self.re.sub(other.re), im: self.im.sub(other.im) }
+        Self {
+            re: self.re.sub(other.re),
+            im: self.im.sub(other.im),
+        }
     }
 
     /// `self - i other`
     #[inline(always)]
     pub(super) fn sub_i(self, other: Self) -> Self {
-        Self { re: self.re.add(other.im), im: self.im.sub(other.re) }
+        Self {
+            re: self.re.add(other.im),
+            im: self.im.sub(other.re),
+        }
     }
 
     /// `self + i other`
     #[inline(always)]
     pub(super) fn add_i(self, other: Self) -> Self {
-        Self { re: self.re.sub(other.im), im: self.im.add(other.re) }
+        Self {
+            re: self.re.sub(other.im),
+            im: self.im.add(other.re),
+        }
     }
 
     /// `self * (re + i im)`
@@ -97,7 +157,10 @@ impl Rotation {
     /// `exp(-2 pi i numerator / denominator)`
     pub(super) fn new(numerator: usize, denominator: usize) -> Self {
         let angle = std::f64::consts::TAU * numerator as f64 / denominator as f64;
-        Self { re: angle.cos(), im: -angle.sin() }
+        Self {
+            re: angle.cos(),
+            im: -angle.sin(),
+        }
     }
 }
 
@@ -127,7 +190,7 @@ pub(super) fn ln_fused(values: &mut [f32]) {
             -1.666_805_7e-1,
             2.000_071_5e-1,
             -2.499_999_4e-1,
-            3.333_333_1e-1,
+            3.333_333e-1,
         ] {
             p = p.mul_add(f, c);
         }

@@ -1,13 +1,17 @@
 //! The inner loops, once per instruction set.
 //!
-//! The algorithms (`fft`, `log_mel`, `row`) are written once; a file per instruction set supplies
+//! The algorithms (`butterfly`, `fft`, `log_mel`, `row`) are written once; a file per instruction set supplies
 //! vectors and the function that enables the feature. A backend is a value that only its own CPU
 //! check can make: holding one is the proof that its code may run. This folder is the only place
 //! with `unsafe`.
-#![allow(unsafe_code, reason = "the fence: nothing outside this folder needs it")]
+#![allow(
+    unsafe_code,
+    reason = "the fence: nothing outside this folder needs it"
+)]
 
 use crate::error::Error;
 
+mod butterfly;
 mod fft;
 mod lanes;
 mod log_mel;
@@ -18,6 +22,8 @@ mod scalar;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 pub use log_mel::LogMelPlan;
 
@@ -65,6 +71,8 @@ enum Kind {
     Avx2(avx2::Avx2),
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
 }
 
 impl Backend {
@@ -79,6 +87,8 @@ impl Backend {
             avx512::Avx512::new().map(Kind::Avx512),
             #[cfg(target_arch = "x86_64")]
             avx2::Avx2::new().map(Kind::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            neon::Neon::new().map(Kind::Neon),
             Some(Kind::Scalar),
         ];
         kinds.into_iter().flatten().map(Self).collect()
@@ -96,10 +106,14 @@ impl Backend {
     /// [`Error::Backend`] if this CPU cannot run it, or nobody can.
     pub fn by_name(name: &str) -> Result<Self, Error> {
         let available = Self::available();
-        available.iter().copied().find(|backend| backend.name() == name).ok_or_else(|| Error::Backend {
-            name: name.into(),
-            available: available.iter().map(|backend| backend.name()).collect(),
-        })
+        available
+            .iter()
+            .copied()
+            .find(|backend| backend.name() == name)
+            .ok_or_else(|| Error::Backend {
+                name: name.into(),
+                available: available.iter().map(|backend| backend.name()).collect(),
+            })
     }
 
     /// Its name.
@@ -111,6 +125,8 @@ impl Backend {
             Kind::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(_) => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon(_) => "neon",
         }
     }
 
@@ -128,6 +144,8 @@ impl Backend {
             Kind::Avx2(backend) => backend.log_mel(plan, samples, out),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(backend) => backend.log_mel(plan, samples, out),
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon(backend) => backend.log_mel(plan, samples, out),
         }
     }
 
@@ -145,6 +163,8 @@ impl Backend {
             Kind::Avx2(backend) => backend.row_stats(row),
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512(backend) => backend.row_stats(row),
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon(backend) => backend.row_stats(row),
         }
     }
 }
