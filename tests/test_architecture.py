@@ -25,7 +25,7 @@ FLOORS = [
 ]  # fmt: skip
 RUST_FLOORS = [
     {"error"},
-    {"config", "simd"},
+    {"config", "simd", "counter"},
     {"frame", "mel", "lfr", "cmvn", "ctc"},
     {"fbank"},
     {"py"},

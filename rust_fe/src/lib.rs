@@ -5,6 +5,8 @@
 
 pub mod cmvn;
 pub mod config;
+#[cfg(feature = "count-allocations")]
+mod counter;
 pub mod ctc;
 pub mod error;
 pub mod fbank;

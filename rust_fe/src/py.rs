@@ -3,13 +3,15 @@
 //! Inputs are borrowed without a copy, results are handed over without a copy, and the
 //! interpreter lock is released around the work.
 
+use std::ops::Deref;
+
 use numpy::ndarray::Array2;
 use numpy::{
     Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray,
     PyUntypedArray, PyUntypedArrayMethods, ndarray::Dimension,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyType, PyWeakrefReference};
 
 use crate::config::{FbankConfig, Window};
 use crate::ctc::Decoded;
@@ -40,19 +42,50 @@ fn raise_as(py: Python<'_>, class: &str, message: String) -> PyErr {
     }
 }
 
+/// Work with the interpreter lock released; the feature `hold-lock` keeps it, so that a test can
+/// see its own check fail.
+fn without_lock<T: Send>(py: Python<'_>, work: impl Send + FnOnce() -> T) -> T {
+    if cfg!(feature = "hold-lock") {
+        return work();
+    }
+    py.detach(work)
+}
+
+/// An argument borrowed as it lies in memory, for as long as the call lasts.
+struct Borrowed<'py, T: Element, D: Dimension> {
+    array: PyReadonlyArray<'py, T, D>,
+    /// `NumPy` refuses to resize an array that a weak reference points to, even with
+    /// `refcheck=False`; without it another thread could free the memory under a running call.
+    _keeps_its_size: Bound<'py, PyWeakrefReference>,
+}
+
+impl<'py, T: Element, D: Dimension> Deref for Borrowed<'py, T, D> {
+    type Target = PyReadonlyArray<'py, T, D>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.array
+    }
+}
+
 /// Borrow an argument as it lies in memory, or say what was expected and what was found.
 fn borrow<'py, T: Element, D: Dimension>(
     value: &Bound<'py, PyAny>,
     error_class: &str,
     name: &str,
     expected: &str,
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
+) -> PyResult<Borrowed<'py, T, D>> {
     let problem = match value.cast::<PyArray<T, D>>() {
         Err(_) => "",
         Ok(array) if !array.is_c_contiguous() => " that is not contiguous",
         Ok(array) if !array.is_aligned() => " at an unaligned address",
         Ok(array) => match array.try_readonly() {
-            Ok(borrowed) => return Ok(borrowed),
+            Ok(borrowed) => {
+                let _keeps_its_size = PyWeakrefReference::new(value)?;
+                return Ok(Borrowed {
+                    array: borrowed,
+                    _keeps_its_size,
+                });
+            }
             Err(_) => " that is being written to",
         },
     };
@@ -71,9 +104,7 @@ fn borrow<'py, T: Element, D: Dimension>(
 }
 
 /// Rows and columns of a borrowed matrix, and its values.
-fn matrix<'a>(
-    array: &'a PyReadonlyArray<'_, f32, numpy::Ix2>,
-) -> PyResult<(&'a [f32], usize, usize)> {
+fn matrix<'a>(array: &'a Borrowed<'_, f32, numpy::Ix2>) -> PyResult<(&'a [f32], usize, usize)> {
     Ok((array.as_slice()?, array.shape()[0], array.shape()[1]))
 }
 
@@ -164,9 +195,8 @@ impl PyFbank {
             "a float32 array of shape (N,)",
         )?;
         let slice = samples.as_slice()?;
-        let values = py
-            .detach(|| self.0.compute(slice))
-            .map_err(|error| raise(py, &error))?;
+        let values =
+            without_lock(py, || self.0.compute(slice)).map_err(|error| raise(py, &error))?;
         Ok(into_matrix(
             py,
             values,
@@ -202,7 +232,7 @@ fn py_lfr<'py>(
             ));
         }
     }
-    let out = py.detach(|| lfr::lfr(values, dim, m, n));
+    let out = without_lock(py, || lfr::lfr(values, dim, m, n));
     Ok(into_matrix(py, out, rows.div_ceil(n), m * dim))
 }
 
@@ -237,7 +267,7 @@ fn py_cmvn<'py>(
             ));
         }
     }
-    let out = py.detach(|| cmvn::cmvn(values, neg_mean, inv_stddev));
+    let out = without_lock(py, || cmvn::cmvn(values, neg_mean, inv_stddev));
     Ok(into_matrix(py, out, rows, dim))
 }
 
@@ -270,9 +300,10 @@ fn ctc_greedy<'py>(
         "a float32 array of shape (T, V)",
     )?;
     let (values, _, vocab) = matrix(&logits)?;
-    let decoded = py
-        .detach(|| ctc::greedy(values, vocab, blank_id, prompt_frames, backend))
-        .map_err(|error| raise(py, &error))?;
+    let decoded = without_lock(py, || {
+        ctc::greedy(values, vocab, blank_id, prompt_frames, backend)
+    })
+    .map_err(|error| raise(py, &error))?;
     let Decoded {
         argmax,
         log_prob,
@@ -320,9 +351,20 @@ fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
+/// Bytes that this module has allocated since it was loaded, freed or not.
+#[cfg(feature = "count-allocations")]
+#[pyfunction]
+fn allocated_bytes() -> usize {
+    crate::counter::COUNTER.stats().bytes_allocated
+}
+
 /// The compiled half of `asr`: front end and greedy CTC.
 #[pymodule(gil_used = false)]
 mod _rust_fe {
     #[pymodule_export]
     use super::{PyFbank, build_info, ctc_greedy, py_cmvn, py_lfr};
+
+    #[cfg(feature = "count-allocations")]
+    #[pymodule_export]
+    use super::allocated_bytes;
 }
