@@ -1,4 +1,4 @@
-"""Race the front ends: fbank, LFR and CMVN of ours and of three peers, in one process.
+"""Race the front ends: fbank, LFR and CMVN of ours and of three peers, a process for each.
 
     make peers
     PYTHONPATH=. .venv-peers/bin/python benchmarks/race_frontend.py [--json FILE]
@@ -16,7 +16,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
-import time  # noqa: E402
 import wave  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from importlib.metadata import version  # noqa: E402
@@ -27,8 +26,8 @@ import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from asr.bench import machine  # noqa: E402
+from asr.bench.measure import Contender, race  # noqa: E402
 from asr.bench.report import table  # noqa: E402
-from asr.bench.stats import ratio_interval  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "asr" / "builtin" / "tiny-en"
@@ -148,27 +147,23 @@ def largest_difference(runners: dict[str, FrontEnd], samples: Float32) -> float:
     return worst
 
 
-def race(runners: dict[str, FrontEnd], samples: Float32, rounds: int) -> dict[str, list[float]]:
-    """Return CPU milliseconds of each call, one a round; each round starts with another runner."""
-    names = list(runners)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(-2, rounds):  # two rounds to warm up
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            start = time.process_time_ns()
-            runners[name](samples)
-            spent = time.process_time_ns() - start
-            if turn >= 0:
-                times[name].append(spent / 1e6)
-    return times
+def worker(name: str, seconds: str) -> Callable[[], None]:
+    """What a worker process measures: one front end on so much speech."""
+    run, samples = CONTENDERS[name](), speech(float(seconds))
+
+    def once() -> None:
+        run(samples)
+
+    return once
 
 
 def main() -> int:
     """Check, race, print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, nargs="+", default=[5.6, 30.0])
-    parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--max-vs-asrfront", type=float, default=2.0, metavar="X")
+    parser.add_argument("--pairs", type=int, default=41)
+    parser.add_argument("--core", type=int, default=0, help="that all workers share in turn")
+    parser.add_argument("--max-vs-asrfront", type=float, default=1.0, metavar="X")
     parser.add_argument("--min-vs-funasr", type=float, default=10.0, metavar="X")
     parser.add_argument("--max-difference", type=float, default=1e-3, help="of features")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every time of every round")
@@ -176,7 +171,7 @@ def main() -> int:
 
     runners = {name: build() for name, build in CONTENDERS.items()}
     versions = {name: our_version() if name == "asr-rtf" else version(name) for name in runners}
-    record = {"machine": machine.fields(), "versions": versions, "unit": "CPU ms", "clips": []}
+    record = {"machine": machine.fields(), "versions": versions, "clips": []}
     over = False
     print("{cpu}, {cores} cores, Python {python}".format(**record["machine"]))
     for seconds in options.seconds:
@@ -184,27 +179,32 @@ def main() -> int:
         difference = largest_difference(runners, samples)
         if not difference <= options.max_difference:
             void(f"features differ by {difference:.2e}, allowed {options.max_difference}")
-        times = race(runners, samples, options.rounds)
-        against_ours = {name: ratio_interval(times["asr-rtf"], times[name]) for name in runners}
+        here = Path(__file__).resolve()
+        found = race(
+            [Contender(name, here, "worker", (name, str(seconds))) for name in CONTENDERS],
+            options.pairs,
+            core=options.core,
+        )
         print(
-            f"\n{seconds:g} s of speech, {options.rounds} rounds; "
+            f"\n{seconds:g} s of speech, {options.pairs} pairs; "
             f"features equal within {difference:.1e}"
         )
-        rows = [["front end", "version", "CPU ms", "time / ours", "95 % interval"]]
-        for name in runners:
-            ratio = against_ours[name]
+        rows = [["front end", "version", "CPU ms", "ours, CPU ms", "time / ours", "95 % interval"]]
+        for name, pairs in found.items():
+            ratio = pairs.ratio()
             rows.append(
                 [
                     name,
                     versions[name],
-                    f"{np.median(times[name]):.3f}",
+                    f"{np.median([s.cpu_ns for s in pairs.b]) / 1e6:.3f}",
+                    f"{np.median([s.cpu_ns for s in pairs.a]) / 1e6:.3f}",
                     f"{ratio.median:.2f}",
                     f"{ratio.low:.2f} - {ratio.high:.2f}",
                 ]
             )
         print(table(rows))
-        vs_asrfront = 1 / against_ours["asrfront"].median
-        vs_funasr = against_ours["funasr-onnx"].median
+        vs_asrfront = 1 / found["asrfront"].ratio().median
+        vs_funasr = found["funasr-onnx"].ratio().median
         slow = vs_asrfront > options.max_vs_asrfront or vs_funasr < options.min_vs_funasr
         over = over or slow
         print(
@@ -213,7 +213,14 @@ def main() -> int:
             f"(at least {options.min_vs_funasr:g}): {'TOO SLOW' if slow else 'ok'}"
         )
         record["clips"].append(
-            {"seconds": seconds, "largest_difference": difference, "times": times}
+            {
+                "seconds": seconds,
+                "largest_difference": difference,
+                "ours_and_theirs_cpu_ns": {
+                    name: [[s.cpu_ns for s in pairs.a], [s.cpu_ns for s in pairs.b]]
+                    for name, pairs in found.items()
+                },
+            }
         )
     if options.json:
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

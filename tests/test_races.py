@@ -27,8 +27,13 @@ def measure_twice_before_accusing(command):
 
 
 def test_the_front_end_keeps_up_with_its_peers():
-    """At most 2x asrfront's CPU time, at least 10x faster than funasr-onnx, same features."""
+    """At most asrfront's CPU time, at least 10x faster than funasr-onnx, same features."""
     measure_twice_before_accusing([PEERS, "benchmarks/race_frontend.py"])
+
+
+def test_the_decoder_is_near_the_least_that_it_could_take():
+    """At least 3x as fast as row-blocked NumPy, at most 2.5x the time of summing the scores."""
+    measure_twice_before_accusing([sys.executable, "benchmarks/race_decode.py"])
 
 
 def test_a_cold_start_costs_little_more_than_its_imports():
