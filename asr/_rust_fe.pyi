@@ -94,18 +94,19 @@ def lfr(features: _F32, m: int, n: int) -> _F32:
     """
 
 def cmvn(features: _F32, neg_mean: _F32, inv_stddev: _F32) -> _F32:
-    """Shift and scale each column: ``(features + neg_mean) * inv_stddev``.
+    """Shift and scale each column in place: ``(features + neg_mean) * inv_stddev``.
 
     Args:
-        features: float32 (T, D).
+        features: float32 (T, D), writable; its values are replaced.
         neg_mean: float32 (D,), minus the mean.
         inv_stddev: float32 (D,), one over the standard deviation.
 
     Returns:
-        float32 (T, D).
+        ``features`` itself.
 
     Raises:
-        asr.errors.FrontEndError: wrong dtype, shape or strides; lengths that do not match.
+        asr.errors.FrontEndError: wrong dtype, shape or strides; read-only, or lent to another
+            call; lengths that do not match.
 
     Source: FunASR ``funasr_onnx/utils/frontend.py``, apply_cmvn.
     """

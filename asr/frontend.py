@@ -139,13 +139,16 @@ class FrontEnd:
         return Features(stacked, features.frame_shift_s * config.lfr_n)
 
     def cmvn(self, features: Features) -> Features:
-        """Normalise: (x + neg_mean) * inv_stddev, per column.
+        """Normalise: (x + neg_mean) * inv_stddev, per column, in the features' own memory.
+
+        A new array would cost twice the front end's time at 30 s, in pages fetched anew for every
+        call; an observer that keeps a value beyond its step must copy it.
 
         Args:
-            features: float32 (t, lfr_m * num_mel_bins) from lfr.
+            features: float32 (t, lfr_m * num_mel_bins) from lfr; used up.
 
         Returns:
-            the same shape.
+            the same array, normalised.
 
         Source: FunASR ``wav_frontend.py`` ``apply_cmvn`` (its ``means`` are negated means and
         its ``vars`` inverse deviations).

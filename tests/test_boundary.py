@@ -86,6 +86,8 @@ def test_a_call_allocates_its_result_and_little_else(counting, name):
     function(*arguments)
     used = counting.allocated_bytes() - before
     print(f"{name}: in {input_bytes}, out {result_bytes}, allocated {used}")
+    if name == "cmvn":  # in place
+        result_bytes = 0
     assert result_bytes <= used <= result_bytes + SCRATCH_BYTES
     assert name == "fbank" or used < result_bytes + input_bytes / 4
 
@@ -104,7 +106,7 @@ def test_python_allocates_no_array_for_a_call(name):
         tracemalloc.stop()
     assert peak < 10_000
     arrays = result if isinstance(result, tuple) else (result,)
-    assert not any(a.flags.owndata for a in arrays)
+    assert name == "cmvn" or not any(a.flags.owndata for a in arrays)
 
 
 def test_the_counter_sees_a_copy(counting):

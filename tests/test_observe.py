@@ -1,5 +1,7 @@
+
 """asr.observe: observers look at every step from outside and never touch a value."""
 
+import copy
 import io
 import re
 import warnings
@@ -19,14 +21,15 @@ PIPELINE = ["read", "resample", "fbank", "lfr", "cmvn", "bind", "infer", "decode
 
 
 class Recorder:
-    """Remembers what each step returned."""
+    """Remembers what each step returned: a copy, since a later stage may use a value up."""
 
     def __init__(self):
         self.values = {}
 
     def step(self, name, function, *arguments):
-        self.values[name] = function(*arguments)
-        return self.values[name]
+        value = function(*arguments)
+        self.values[name] = copy.deepcopy(value)
+        return value
 
 
 # Silent and Timer.

@@ -212,7 +212,7 @@ def test_no_memory_is_kept_between_calls():
 def test_results_are_handed_over_without_a_copy():
     """Results live in the memory that Rust wrote them to: NumPy only looks at it."""
     values = fbank().compute(noise(4000))
-    for array in (values, _rust_fe.lfr(values, 7, 6), _rust_fe.cmvn(values, values[0], values[0])):
+    for array in (values, _rust_fe.lfr(values, 7, 6)):
         assert not array.flags.owndata
         assert array.flags.c_contiguous
         assert array.flags.writeable
@@ -288,9 +288,25 @@ def test_cmvn_inverts(num_frames, seed):
     features = rng.normal(10, 3, (num_frames, 80)).astype(np.float32)
     neg_mean = rng.uniform(-15, -8, 80).astype(np.float32)
     inv_stddev = rng.uniform(0.14, 0.16, 80).astype(np.float32)
-    got = _rust_fe.cmvn(features, neg_mean, inv_stddev)
+    got = _rust_fe.cmvn(features.copy(), neg_mean, inv_stddev)
     np.testing.assert_array_equal((features + neg_mean) * inv_stddev, got)
     np.testing.assert_allclose(features, got / inv_stddev - neg_mean, rtol=0, atol=2e-5)
+
+
+def test_cmvn_works_in_its_arguments_memory():
+    """What comes back is the array that went in: nothing is allocated."""
+    features = np.ones((3, 80), np.float32)
+    assert _rust_fe.cmvn(features, np.ones(80, np.float32), np.ones(80, np.float32)) is features
+    assert (features == 2).all()
+
+
+def test_cmvn_refuses_what_may_not_be_written_to():
+    """A read-only array is an error of ours, not a crash and not a silent copy."""
+    features = np.ones((3, 80), np.float32)
+    features.setflags(write=False)
+    with pytest.raises(FrontEndError, match="expected a writable float32 array"):
+        _rust_fe.cmvn(features, np.ones(80, np.float32), np.ones(80, np.float32))
+    assert (features == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 //! Mean and variance normalisation with the numbers of the model.
 
-/// Shift and scale each column.
+/// Shift and scale each column, in place.
 ///
 /// ```text
-/// out[t][d] = (x[t][d] + neg_mean[d]) * inv_stddev[d]
+/// x[t][d] = (x[t][d] + neg_mean[d]) * inv_stddev[d]
 /// ```
+///
+/// In place, because a third array as large as the stacked features makes the C library give memory
+/// back and fetch it again in every call: measured, twice the time of the whole front end at 30 s.
 ///
 /// `features` is (T, D), row-major, where D is the length of `neg_mean`.
 ///
@@ -12,8 +15,7 @@
 /// If `neg_mean` is empty, `inv_stddev` has another length, or `features` is no whole number of rows.
 ///
 /// Source: FunASR `runtime/python/onnxruntime/funasr_onnx/utils/frontend.py`, `apply_cmvn`.
-#[must_use]
-pub fn cmvn(features: &[f32], neg_mean: &[f32], inv_stddev: &[f32]) -> Vec<f32> {
+pub fn cmvn(features: &mut [f32], neg_mean: &[f32], inv_stddev: &[f32]) {
     assert!(!neg_mean.is_empty(), "neg_mean must not be empty");
     assert_eq!(
         neg_mean.len(),
@@ -25,10 +27,9 @@ pub fn cmvn(features: &[f32], neg_mean: &[f32], inv_stddev: &[f32]) -> Vec<f32> 
         features.len() % neg_mean.len(),
         "features must be whole rows"
     );
-    let mut out = Vec::with_capacity(features.len());
-    for row in features.chunks_exact(neg_mean.len()) {
-        let columns = row.iter().zip(neg_mean).zip(inv_stddev);
-        out.extend(columns.map(|((x, shift), scale)| (x + shift) * scale));
+    for row in features.chunks_exact_mut(neg_mean.len()) {
+        for ((x, shift), scale) in row.iter_mut().zip(neg_mean).zip(inv_stddev) {
+            *x = (*x + shift) * scale;
+        }
     }
-    out
 }

@@ -236,7 +236,8 @@ fn py_lfr<'py>(
     Ok(into_matrix(py, out, rows.div_ceil(n), m * dim))
 }
 
-/// Shift and scale each column: `(features + neg_mean) * inv_stddev`, float32 (T, D).
+/// Shift and scale each column in place: `(features + neg_mean) * inv_stddev`, float32 (T, D);
+/// returns its argument.
 #[pyfunction]
 #[pyo3(name = "cmvn")]
 fn py_cmvn<'py>(
@@ -244,12 +245,28 @@ fn py_cmvn<'py>(
     features: &Bound<'py, PyAny>,
     neg_mean: &Bound<'py, PyAny>,
     inv_stddev: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray2<f32>>> {
+) -> PyResult<Bound<'py, PyAny>> {
     const VECTOR: &str = "a float32 array of shape (D,)";
-    let features = borrow(features, "FrontEndError", "features", FEATURES)?;
+    const TO_CHANGE: &str = "a writable float32 array of shape (T, D)";
     let neg_mean = borrow::<f32, numpy::Ix1>(neg_mean, "FrontEndError", "neg_mean", VECTOR)?;
     let inv_stddev = borrow::<f32, numpy::Ix1>(inv_stddev, "FrontEndError", "inv_stddev", VECTOR)?;
-    let (values, rows, dim) = matrix(&features)?;
+    // Checked as lent, then taken for writing: the second says so where it is read-only or shared.
+    drop(borrow::<f32, numpy::Ix2>(
+        features,
+        "FrontEndError",
+        "features",
+        FEATURES,
+    )?);
+    let _keeps_its_size = PyWeakrefReference::new(features)?;
+    let mut array = match features.cast::<PyArray2<f32>>()?.try_readwrite() {
+        Ok(array) => array,
+        Err(problem) => {
+            let message = format!("features: expected {TO_CHANGE}, found one where {problem}");
+            return Err(raise_as(py, "FrontEndError", message));
+        }
+    };
+    let dim = array.shape()[1];
+    let values = array.as_slice_mut()?;
     let (neg_mean, inv_stddev) = (neg_mean.as_slice()?, inv_stddev.as_slice()?);
     for (name, found) in [
         ("neg_mean", neg_mean.len()),
@@ -267,8 +284,8 @@ fn py_cmvn<'py>(
             ));
         }
     }
-    let out = without_lock(py, || cmvn::cmvn(values, neg_mean, inv_stddev));
-    Ok(into_matrix(py, out, rows, dim))
+    without_lock(py, || cmvn::cmvn(values, neg_mean, inv_stddev));
+    Ok(features.clone())
 }
 
 type PyDecoded<'py> = (
