@@ -55,6 +55,7 @@ def test_links_lead_somewhere():
         "CONTRIBUTING.md",
         "docs/architecture.md",
         "docs/models.md",
+        "docs/output.md",
     ):
         folder = (ROOT / page).parent
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):

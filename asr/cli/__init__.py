@@ -43,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe clip.wav              print what was said\n"
             "  asr transcribe clip.wav --timings    and where each millisecond went\n"
             "  asr transcribe *.wav --json          one JSON object per line\n"
+            "  asr transcribe calls -o out --format srt  subtitles of a folder\n"
             "  asr inspect tiny-en                  what a model is made of\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
@@ -148,7 +149,7 @@ def _report_bug(error: Exception) -> int:
     import traceback
 
     if os.environ.get("ASR_TRACEBACK"):
-        traceback.print_exc()
+        traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
     return report(
         RuntimeError(

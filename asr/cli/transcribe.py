@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
-from asr.cli import Help, report
-from asr.errors import TextChangedError
+from asr.cli import Help, _report_bug, report
+from asr.errors import TextChangedError, UsageError
 
 TYPE_CHECKING = False  # importing typing would cost asr --help a tenth of its time
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Any, TypeAlias
 
+    from asr.cli.outputs import Job
     from asr.observe import Observer, Timer
     from asr.recognizer import Recognizer
     from asr.records import Transcript
@@ -29,7 +30,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     """Describe the command."""
     parser = commands.add_parser(
         "transcribe",
-        help="print what was said in sound files",
+        help="print or write what was said in sound files",
         description="Print what was said. Text goes to stdout, everything else to stderr.",
         epilog=(
             "With one file the text stands alone; with several each line is FILE<tab>TEXT.\n"
@@ -39,7 +40,10 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         formatter_class=Help,
     )
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="WAV, FLAC, Ogg, MP3, any sample rate"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="WAV, FLAC, Ogg, MP3, any sample rate; a folder with all below, or a 'pattern*'",
     )
     parser.add_argument(
         "--model",
@@ -61,9 +65,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         metavar="N",
         help="threads of the network (default: the cores this process may use, at most 4)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="one JSON object per file and line, with word times"
-    )
+    _add_output_options(parser)
     parser.add_argument(
         "--timings", action="store_true", help="where the time went, cold and warm, on stderr"
     )
@@ -77,6 +79,48 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     parser.set_defaults(run=run)
 
 
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--json", action="store_true", help="one JSON object per file and line, with word times"
+    )
+    form.add_argument(
+        "--format",
+        type=_formats,
+        metavar="LIST",
+        help="txt, json, srt, vtt, tsv, lrc; several with commas, for -o (default: txt)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE|DIR", help="write there; a folder gets NAME.EXT per file"
+    )
+    parser.add_argument(
+        "--skip-existing", action="store_true", help="leave out what has its output already"
+    )
+    parser.add_argument(
+        "--words", action="store_true", help="tsv with a row per word, not per stretch of speech"
+    )
+    parser.add_argument(
+        "--rich",
+        choices=("emoji", "tags"),
+        help="event and emotion beside the text of txt, where the model knows them (default: off)",
+    )
+    parser.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N", help="files at a time (default: 1)"
+    )
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="errors only: no progress, notes, warnings"
+    )
+
+
+def _formats(word: str) -> tuple[str, ...]:
+    from asr.formats import NAMES
+
+    names = tuple(dict.fromkeys(word.split(",")))
+    if not set(names) <= set(NAMES):
+        raise argparse.ArgumentTypeError(f"expected some of {','.join(NAMES)}, found {word!r}")
+    return names
+
+
 def _positive(word: str) -> int:
     if not word.isdecimal() or int(word) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, found {word!r}")
@@ -84,38 +128,61 @@ def _positive(word: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load the model once and transcribe file by file.
+    """Load the model once and transcribe file by file, or some at a time.
 
     Returns:
         0, or the exit code of the first file that failed.
     """
     import warnings
-    from pathlib import Path
 
-    from asr.cli import ENTERED_NS
+    from asr.cli import ENTERED_NS, batch, inputs, outputs, tell
     from asr.observe import SILENT, Timer
 
-    warnings.showwarning = _show_warning
+    warnings.showwarning = tell.ignore_warning if options.quiet else tell.show_warning
+    if options.timings and options.jobs > 1:
+        raise UsageError("--timings: expected --jobs 1; calls side by side slow one another")
+    if options.output == "-":
+        options.output = None
+    found, many = inputs.expand(options.files)
+    jobs = outputs.plan(options, found, many=many)
     timer = Timer() if options.timings else None
     if timer:
         timer.steps_ns.append(("command_line", time.perf_counter_ns() - ENTERED_NS))
+    nothing_left = bool(jobs) and all(job.skipped for job in jobs)
+    if nothing_left:
+        return batch.tell_all(((job, 0) for job in jobs), jobs, options, many=many)
     recognizer = _load(options, timer or SILENT)
     recognizer.layout.language_id(options.language)  # refuse before the first file is read
     load = (time.perf_counter_ns() - ENTERED_NS, timer.take()) if timer else None
-    codes = []
-    for file in options.files:
-        codes.append(_transcribe(recognizer, Path(file), options, timer, load))
-        load = None  # the process is cold only once
-    return next((code for code in codes if code), 0)
+
+    def hear(job: Job, observer: Observer) -> int:
+        return _transcribe(recognizer, job.path, options, None, None, job, observer)
+
+    def one_by_one() -> Iterator[tuple[Job, int]]:
+        cold = load
+        for job in jobs:
+            yield job, _transcribe(recognizer, job.path, options, timer, cold, job)
+            cold = None  # the process is cold only once
+
+    if len(jobs) == 1 and not many:
+        return next(one_by_one())[1]
+    workers = min(options.jobs, len(jobs))
+    results = batch.in_order(jobs, hear, workers) if workers > 1 else one_by_one()
+    return batch.tell_all(results, jobs, options, many=many)
 
 
 def _load(options: argparse.Namespace, observer: Observer) -> Recognizer:
     from asr.hub import DEFAULT_MODEL
 
     recognizer_type = observer.step("import", _import_pipeline)
+    threads = options.threads
+    if threads is None and options.jobs > 1:
+        from asr.engines.ort import default_threads
+
+        threads = max(1, default_threads() // options.jobs)
     return recognizer_type.load(
         DEFAULT_MODEL if options.model is None else options.model,
-        threads=options.threads,
+        threads=threads,
         observer=observer,
     )
 
@@ -138,75 +205,72 @@ def _transcribe(
     options: argparse.Namespace,
     timer: Timer | None,
     load: Call | None,
+    job: Job | None = None,
+    observer: Observer | None = None,
 ) -> int:
-    """Transcribe one file as often as asked, write it once; an error is reported, not raised."""
+    """Transcribe one file and write it; an error is reported, not raised."""
+    from asr.cli.outputs import Job
     from asr.errors import AsrError
+
+    job = job or Job(path)
+    if job.skipped:
+        return 0
+    try:
+        _hear(recognizer, job, options, timer, load, observer)
+    except AsrError as error:
+        job.fail(error)
+        job.say(report, error, error.exit_code)
+        return error.exit_code
+    except OSError:
+        raise  # nothing can be written to stdout
+    except Exception as error:  # our bug with this file stops no other
+        job.fail(error)
+        job.say(_report_bug, error)
+        return 70
+    return 0
+
+
+def _hear(
+    recognizer: Recognizer,
+    job: Job,
+    options: argparse.Namespace,
+    timer: Timer | None,
+    load: Call | None,
+    observer: Observer | None,
+) -> None:
+    """Transcribe one file as often as asked, write it once."""
+    from asr.cli import tell
     from asr.observe import SILENT
 
-    observer = timer or SILENT
+    if job.error is not None:
+        raise job.error
+    observer = timer or observer or SILENT
     times = options.repeat or (_DEFAULT_REPEAT if timer else 1)
     calls: list[Call] = []
     first: Transcript | None = None
     if timer:
         timer.take()  # steps of a file that failed belong to no other
-    try:
-        for _ in range(times):
-            start_ns = time.perf_counter_ns()
-            transcript = recognizer.transcribe(
-                path, language=options.language, itn=options.itn, observer=observer
+    for _ in range(times):
+        start_ns = time.perf_counter_ns()
+        transcript = recognizer.transcribe(
+            job.path, language=options.language, itn=options.itn, observer=observer
+        )
+        wall_ns = time.perf_counter_ns() - start_ns
+        if first is None:
+            first = transcript
+            if job.form != "json" and not job.targets:
+                observer.step("write", tell.print_text, transcript, job, options)
+        elif transcript.text != first.text:
+            raise TextChangedError(
+                f"{job.path}: the text changed between two calls: {first.text!r}, "
+                f"then {transcript.text!r}"
             )
-            wall_ns = time.perf_counter_ns() - start_ns
-            if first is None:
-                first = transcript
-                if not options.json:
-                    observer.step("write", _write_text, transcript, path, options)
-            elif transcript.text != first.text:
-                raise TextChangedError(
-                    f"{path}: the text changed between two calls: {first.text!r}, "
-                    f"then {transcript.text!r}"
-                )
-            if timer:
-                calls.append((wall_ns, timer.take()))
-    except AsrError as error:
-        return report(error, error.exit_code)
+        if timer:
+            calls.append((wall_ns, timer.take()))
     assert first is not None  # noqa: S101 - times >= 1
-    _tell_user(first, path, options.model)
-    extra: dict[str, object] = {}
+    times_found = None
     if timer:
         from asr.cli import timings
 
-        found = timings.collect(recognizer, first.audio_s, load, calls)
-        extra["timings"] = found
-        if not options.json:
-            print(timings.table(path.name, found), file=sys.stderr)
-    if options.json:
-        from asr.formats import to_json
-
-        print(to_json(first, str(path), ascii_only=not _is_utf8(), **extra), flush=True)
-    return 0
-
-
-def _write_text(transcript: Transcript, path: Path, options: argparse.Namespace) -> None:
-    prefix = f"{path}\t" if len(options.files) > 1 else ""
-    sys.stdout.write(f"{prefix}{transcript.text}\n")  # one write, also when unbuffered
-    sys.stdout.flush()
-
-
-def _is_utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-
-
-def _tell_user(transcript: Transcript, path: Path, model: str | None) -> None:
-    if transcript.no_speech or transcript.rejected:
-        print(f"asr: {path}: no text ({transcript.reason})", file=sys.stderr)
-    if transcript.rejected or transcript.reason == "low_confidence":
-        from asr.hub import DEFAULT_MODEL, dictation_hint
-
-        if hint := dictation_hint(model or DEFAULT_MODEL):
-            print(f"asr: {path}: {hint}", file=sys.stderr)
-    for warning in transcript.warnings:
-        print(f"asr: {path}: warning: {warning}", file=sys.stderr)
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"asr: warning: {message}", file=sys.stderr)
+        times_found = timings.collect(recognizer, first.audio_s, load, calls)
+    tell.finish(first, job, options, times_found)
