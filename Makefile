@@ -102,8 +102,13 @@ golden: .venv-golden/ready ## make the expected values anew from the pinned refe
 .PHONY: peers
 peers: .venv-peers/ready ## set up the environment of the peers
 
+.venv-ort128/ready: benchmarks/peers/requirements-ort128.txt
+	@test -x .venv-ort128/bin/python || $(PYTHON) -m venv .venv-ort128
+	@.venv-ort128/bin/python -m pip install --quiet -r $<
+	@touch $@
+
 .PHONY: parity
-parity: $(VENV)/built .venv-peers/ready ## our tokens against those of the peers' own programs
+parity: $(VENV)/built .venv-peers/ready .venv-ort128/ready ## our tokens against those of the peers' own programs
 	$(BIN)/python benchmarks/peers/parity.py
 
 .venv-reference/ready: models/reference/requirements.txt
@@ -138,4 +143,4 @@ audit: ## licences and sources of the Rust crates (needs cargo-deny)
 
 .PHONY: clean
 clean: ## remove everything that can be made again
-	rm -rf target dist $(VENV) .venv-peers .venv-golden .venv-reference asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target dist $(VENV) .venv-peers .venv-ort128 .venv-golden .venv-reference asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
