@@ -3,6 +3,7 @@
 import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,16 +98,22 @@ class Recognizer:
         sample_rate: int | None = None,
         language: str = "auto",
         itn: bool = False,
+        raw: "audio.RawFormat | None" = None,
+        channel: int | None = None,
+        strict: bool = False,
         observer: Observer = SILENT,
     ) -> Transcript:
         """Turn sound into text.
 
         Args:
-            source: a path, or an array: float32 or float64 (num_samples,) with full scale ±1.0,
-                or int16 (num_samples,).
+            source: a path, ``-`` for standard input, bytes, an array, or Audio; as
+                ``asr.audio.read`` says.
             sample_rate: samples per second of an array; a file states its own.
             language: ``auto`` or one the model knows; a hint, not a constraint.
             itn: ask the network for inverse text normalisation (digits, punctuation).
+            raw: how to read samples without a header.
+            channel: the one to hear, counted from 1; None averages them.
+            strict: refuse a damaged file instead of hearing what is left of it.
             observer: sees every stage.
 
         Returns:
@@ -121,7 +128,15 @@ class Recognizer:
         """
         start_s = time.perf_counter()
         language_id = self.layout.language_id(language)
+        told: list[str] = []
+
+        def read(source: audio.Source, sample_rate: int | None) -> Audio:
+            return audio.read(
+                source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
+            )
+
         transcript = self._run(
+            read,
             source,
             sample_rate,
             language_id,
@@ -129,10 +144,15 @@ class Recognizer:
             with_dump(observer, _warn_user, self._broken_dumps),
         )
         transcript = rejection.apply(transcript, self.layout.rejection)
-        return replace(transcript, wall_s=time.perf_counter() - start_s)
+        return replace(
+            transcript,
+            warnings=(*told, *transcript.warnings),
+            wall_s=time.perf_counter() - start_s,
+        )
 
     def _run(
         self,
+        read: Callable[[audio.Source, int | None], Audio],
         source: audio.Source,
         sample_rate: int | None,
         language_id: int,
@@ -140,7 +160,7 @@ class Recognizer:
         observer: Observer,
     ) -> Transcript:
         step = observer.step
-        original = step("read", audio.read, source, sample_rate)
+        original = step("read", read, source, sample_rate)
         audio_s = original.duration_s
         if audio_s < MIN_AUDIO_S:
             return text.from_segments((), reason="too_short", audio_s=audio_s)

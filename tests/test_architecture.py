@@ -32,7 +32,7 @@ RUST_FLOORS = [
 ]
 # Packages whose import costs start-up time: only inside the function that needs them.
 HEAVY = {"onnx", "soxr", "rich", "matplotlib", "librosa", "scipy", "yaml", "sentencepiece",
-         "onnxruntime", "soundfile", "rapidfuzz"}  # fmt: skip
+         "onnxruntime", "soundfile", "rapidfuzz", "av"}  # fmt: skip
 
 
 def module_name(path: Path) -> str:

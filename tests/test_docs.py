@@ -55,6 +55,7 @@ def test_links_lead_somewhere():
         "CONTRIBUTING.md",
         "docs/architecture.md",
         "docs/models.md",
+        "docs/audio.md",
         "docs/output.md",
     ):
         folder = (ROOT / page).parent

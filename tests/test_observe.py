@@ -1,4 +1,3 @@
-
 """asr.observe: observers look at every step from outside and never touch a value."""
 
 import copy

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, TypeAlias
 
+    from asr.audio.raw import RawFormat
     from asr.cli.outputs import Job
     from asr.observe import Observer, Timer
     from asr.recognizer import Recognizer
@@ -66,6 +67,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         help="threads of the network (default: the cores this process may use, at most 4)",
     )
     _add_output_options(parser)
+    _add_sound_options(parser)
     parser.add_argument(
         "--timings", action="store_true", help="where the time went, cold and warm, on stderr"
     )
@@ -119,6 +121,35 @@ def _formats(word: str) -> tuple[str, ...]:
     if not set(names) <= set(NAMES):
         raise argparse.ArgumentTypeError(f"expected some of {','.join(NAMES)}, found {word!r}")
     return names
+
+
+def _add_sound_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--raw",
+        type=_raw,
+        metavar="FORMAT",
+        help="samples without a header: ENCODING,RATE,CHANNELS such as s16le,16000,1",
+    )
+    parser.add_argument(
+        "--channel",
+        type=_positive,
+        metavar="N",
+        help="hear this channel only, counted from 1 (default: their mean)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse a damaged file (default: hear what is left, with a warning)",
+    )
+
+
+def _raw(words: str) -> RawFormat:
+    from asr.audio.raw import RawFormat
+
+    try:
+        return RawFormat.parse(words)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("raw: ")) from None
 
 
 def _positive(word: str) -> int:
@@ -253,7 +284,13 @@ def _hear(
     for _ in range(times):
         start_ns = time.perf_counter_ns()
         transcript = recognizer.transcribe(
-            job.path, language=options.language, itn=options.itn, observer=observer
+            job.path,
+            language=options.language,
+            itn=options.itn,
+            raw=options.raw,
+            channel=options.channel,
+            strict=options.strict,
+            observer=observer,
         )
         wall_ns = time.perf_counter_ns() - start_ns
         if first is None:
