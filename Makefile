@@ -121,6 +121,10 @@ reference-networks: .venv-reference/ready ## make tests/networks anew (needs tor
 	.venv-reference/bin/python models/reference/make.py --size tiny --out tests/networks
 	@git --no-pager diff --stat -- tests/networks
 
+.PHONY: train-tiny
+train-tiny: ## train the built-in model: DATA=manifest.tsv WORK=folder (needs torch, hours)
+	models/tiny-en/recipe.sh $(DATA) $(WORK)
+
 .PHONY: race
 race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and NumPy, cold start
 	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
