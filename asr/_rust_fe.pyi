@@ -1,4 +1,4 @@
-"""The compiled half of asr: front end and greedy CTC.
+"""The compiled half of asr: front end and CTC.
 
 Inputs are borrowed without a copy and must be C-contiguous, of the dtype and shape stated;
 anything else is an error that says what was expected and what was found. The interpreter lock
@@ -10,10 +10,12 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fbank", "build_info", "cmvn", "ctc_greedy", "lfr"]
+__all__ = ["Fbank", "Phrases", "build_info", "cmvn", "ctc_greedy", "lfr"]
 
 _F32: TypeAlias = NDArray[np.float32]
 _I32: TypeAlias = NDArray[np.int32]
+_F64: TypeAlias = NDArray[np.float64]
+_Decoded: TypeAlias = tuple[_I32, _F32, _F32, _I32, _I32, _I32, _F32, _F32]
 
 @final
 class Fbank:
@@ -76,6 +78,67 @@ class Fbank:
     def backend(self) -> str:
         """Name of the instruction set in use."""
 
+@final
+class Phrases:
+    """A list of phrases as a graph of pieces, searched by exact CTC sums."""
+
+    def __new__(
+        cls,
+        pieces: list[bytes],
+        blank_id: int,
+        texts: list[list[bytes]],
+        groups: list[int],
+    ) -> Phrases:
+        """Build the graph.
+
+        Args:
+            pieces: the bytes of every column; empty for those that are no text.
+            blank_id: column of the blank.
+            texts: per phrase, one or more texts to spell with pieces.
+            groups: per phrase, what it stands for, from 0; probabilities of a group are added.
+
+        Raises:
+            asr.errors.DecodeError: blank_id is no column, or the lengths differ.
+        """
+
+    def decode(
+        self, logits: _F32, prompt_frames: int, *, many: bool, backend: str | None = None
+    ) -> tuple[_Decoded, _I32, _F64]:
+        """Find the most probable phrase, or sequence of phrases.
+
+        Args:
+            logits: float32 (T, V), raw scores or log-softmax, finite.
+            prompt_frames: number of prompt rows in front; they hold no phrase.
+            many: any number of phrases, one after another; otherwise one or none.
+            backend: instruction set by name; None takes the best.
+
+        Returns:
+            decoded: as from ctc_greedy; the tokens are the best path of each phrase.
+            facts: int32 (N, 6): phrase, the next group's phrase or -1, number of tokens, first
+                row, row after the last (counted after the prompts), rows with speech.
+            scores: float64 (N, 4): log-probability of the group; of the best path without a
+                list; margin to the next group, nats; posterior among groups and silence.
+
+        Raises:
+            asr.errors.DecodeError: a score is NaN or infinite (row and column are named); wrong
+                dtype, shape or strides; not one column per piece; fewer rows than prompt_frames.
+            asr.errors.FrontEndError: the backend cannot run here.
+
+        Source: Graves et al. 2006, section 4.1, on a graph instead of one sequence.
+        """
+
+    @property
+    def spelled(self) -> list[bool]:
+        """Per phrase: whether the pieces can spell it; the others are never found."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Prefixes in the graph."""
+
+    @property
+    def num_arcs(self) -> int:
+        """Pieces in the graph: a decode costs rows times arcs."""
+
 def lfr(features: _F32, m: int, n: int) -> _F32:
     """Stack m frames, every n frames (low frame rate).
 
@@ -113,7 +176,7 @@ def cmvn(features: _F32, neg_mean: _F32, inv_stddev: _F32) -> _F32:
 
 def ctc_greedy(
     logits: _F32, blank_id: int, prompt_frames: int, backend: str | None = None
-) -> tuple[_I32, _F32, _F32, _I32, _I32, _I32, _F32, _F32]:
+) -> _Decoded:
     """Decode greedily, with statistics for every row.
 
     Consecutive rows of equal arg-max are one run; runs of blank are dropped. A token takes its

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from asr import audio, ctc, rejection, segment, text
+from asr import audio, ctc, phrases, rejection, segment, text
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import FrontEndError, LayoutError, UsageError
@@ -18,6 +18,7 @@ from asr.frontend import FrontEnd
 from asr.hub import DEFAULT_MODEL, find_model
 from asr.layouts import Layout, open_layout
 from asr.observe import SILENT, Observer, with_dump
+from asr.phrases import Heard, PhraseList
 from asr.records import Audio, Decoded, Features, Logits, Transcript
 
 #: Below this nothing can be a word; the network is not asked. Its own window is 25 ms.
@@ -43,6 +44,7 @@ class Recognizer:
         self.layout = layout
         self.front_end = front_end
         self.engine = engine
+        self.phrases = _stored_phrases(layout)
         self._binding = layout.connect(engine.inputs, engine.outputs)
         self._broken_dumps: set[Path] = set()
 
@@ -101,6 +103,7 @@ class Recognizer:
         raw: "audio.RawFormat | None" = None,
         channel: int | None = None,
         strict: bool = False,
+        phrases: PhraseList | None = None,
         observer: Observer = SILENT,
     ) -> Transcript:
         """Turn sound into text.
@@ -114,6 +117,8 @@ class Recognizer:
             raw: how to read samples without a header.
             channel: the one to hear, counted from 1; None averages them.
             strict: refuse a damaged file instead of hearing what is left of it.
+            phrases: hear nothing but these; None takes the model folder's ``phrases.txt``,
+                without one everything can be heard.
             observer: sees every stage.
 
         Returns:
@@ -135,6 +140,7 @@ class Recognizer:
                 source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
             )
 
+        listed = _Listed(self.phrases if phrases is None else phrases)
         transcript = self._run(
             read,
             source,
@@ -142,8 +148,9 @@ class Recognizer:
             language_id,
             itn,
             with_dump(observer, _warn_user, self._broken_dumps),
+            listed,
         )
-        transcript = rejection.apply(transcript, self.layout.rejection)
+        transcript = listed.judge(transcript, self.layout)
         return replace(
             transcript,
             warnings=(*told, *transcript.warnings),
@@ -158,6 +165,7 @@ class Recognizer:
         language_id: int,
         itn: bool,
         observer: Observer,
+        listed: "_Listed",
     ) -> Transcript:
         step = observer.step
         original = step("read", read, source, sample_rate)
@@ -166,11 +174,17 @@ class Recognizer:
             return text.from_segments((), reason="too_short", audio_s=audio_s)
         sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
         if sound.duration_s <= segment.MAX_PIECE_S:
-            return self._piece(sound, 0.0, audio_s, language_id, itn, observer)
+            return self._piece(sound, 0.0, audio_s, language_id, itn, observer, listed)
         pieces = step("vad", segment.split, sound, segment.MAX_PIECE_S)
         heard = [
             self._piece(
-                p, start_s, min(p.duration_s, audio_s - start_s), language_id, itn, observer
+                p,
+                start_s,
+                min(p.duration_s, audio_s - start_s),
+                language_id,
+                itn,
+                observer,
+                listed,
             )
             for start_s, p in pieces
         ]
@@ -184,6 +198,7 @@ class Recognizer:
         language_id: int,
         itn: bool,
         observer: Observer,
+        listed: "_Listed",
     ) -> Transcript:
         """Hear one piece in one call of the network; times count from the source's start.
 
@@ -199,9 +214,9 @@ class Recognizer:
         itn_id = self.layout.itn_ids[itn]
         tensors = step("bind", self._binding.bind, features, language_id, itn_id)
         logits: Logits = step("infer", self._infer, tensors, features.frame_shift_s)
-        decoded: Decoded = step("decode", self._decode, logits)
+        decoded: Decoded = step("decode", self._decode, logits, listed)
         transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, itn)
-        return transcript
+        return listed.heed(transcript)
 
     @property
     def sample_rate_hz(self) -> int:
@@ -211,13 +226,49 @@ class Recognizer:
     def _infer(self, tensors: dict[str, npt.NDArray[Any]], frame_shift_s: float) -> Logits:
         return self._binding.unbind(self.engine.run(tensors), frame_shift_s)
 
-    def _decode(self, logits: Logits) -> Decoded:
+    def _decode(self, logits: Logits, listed: "_Listed") -> Decoded:
+        if listed.phrases is not None:
+            return listed.decode(listed.phrases, logits)
         return ctc.greedy(logits, blank_id=self.layout.blank_id)
 
     def _text(self, decoded: Decoded, audio_s: float, offset_s: float, itn: bool) -> Transcript:
         return text.transcribe(
             decoded, self.layout.vocabulary, audio_s=audio_s, offset_s=offset_s, requested_itn=itn
         )
+
+
+class _Listed:
+    """A phrase list, if any, and what it found in each piece of one call."""
+
+    def __init__(self, phrases: PhraseList | None) -> None:
+        self.phrases = phrases
+        self._heard: list[Heard] = []
+
+    def decode(self, phrases: PhraseList, logits: Logits) -> Decoded:
+        self._heard.append(phrases.decode(logits))
+        return self._heard[-1].decoded
+
+    def heed(self, transcript: Transcript) -> Transcript:
+        """Forget what was found where the network says that nobody speaks."""
+        if self._heard and transcript.no_speech:
+            self._heard.pop()
+        return transcript
+
+    def judge(self, transcript: Transcript, layout: Layout) -> Transcript:
+        """With a list its own rejection decides, without one the model folder's."""
+        if self.phrases is None:
+            return rejection.apply(transcript, layout.rejection)
+        return phrases.judge(transcript, self._heard)
+
+
+def _stored_phrases(layout: Layout) -> PhraseList | None:
+    path = layout.folder / phrases.FILE_NAME
+    if not path.is_file():
+        return None
+    try:
+        return PhraseList.read(path, layout.vocabulary)
+    except UsageError as error:
+        raise LayoutError(str(error)) from None
 
 
 def _warn_user(message: str) -> None:

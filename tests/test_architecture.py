@@ -17,7 +17,7 @@ FLOORS = [
     {"asr.errors"},
     {"asr.records"},
     {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats",
-     "asr.engines", "asr.observe", "asr.rejection"},
+     "asr.engines", "asr.observe", "asr.rejection", "asr.phrases"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
     {"asr.bench", "asr.evaluate"},
@@ -27,7 +27,7 @@ RUST_FLOORS = [
     {"error"},
     {"config", "simd", "counter"},
     {"frame", "mel", "lfr", "cmvn", "ctc"},
-    {"fbank"},
+    {"fbank", "phrases"},
     {"py"},
 ]
 # Packages whose import costs start-up time: only inside the function that needs them.

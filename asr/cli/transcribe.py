@@ -66,6 +66,17 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         metavar="N",
         help="threads of the network (default: the cores this process may use, at most 4)",
     )
+    parser.add_argument(
+        "--phrases",
+        metavar="FILE",
+        help="hear nothing but these phrases, one a line, 'text' or 'text => label'",
+    )
+    parser.add_argument(
+        "--phrase-mode",
+        choices=("one", "many"),
+        default="one",
+        help="one phrase per file, or many in a row, such as digits (default: one)",
+    )
     _add_output_options(parser)
     _add_sound_options(parser)
     parser.add_argument(
@@ -184,6 +195,14 @@ def run(options: argparse.Namespace) -> int:
         return batch.tell_all(((job, 0) for job in jobs), jobs, options, many=many)
     recognizer = _load(options, timer or SILENT)
     recognizer.layout.language_id(options.language)  # refuse before the first file is read
+    if options.phrases is not None:
+        from asr.phrases import PhraseList
+
+        recognizer.phrases = PhraseList.read(
+            options.phrases,
+            recognizer.layout.vocabulary,
+            many=options.phrase_mode == "many",
+        )
     load = (time.perf_counter_ns() - ENTERED_NS, timer.take()) if timer else None
 
     def hear(job: Job, observer: Observer) -> int:

@@ -1,6 +1,6 @@
-//! The speech front end and the greedy CTC decoder, without Python.
+//! The speech front end and the CTC decoders, without Python.
 //!
-//! Floors, imports only go down: `error`; `config` `simd`; `frame` `mel` `lfr` `cmvn` `ctc`; `fbank`; `py`.
+//! Floors, imports only go down: `error`; `config` `simd`; `frame` `mel` `lfr` `cmvn` `ctc`; `fbank` `phrases`; `py`.
 //! Only `simd` holds `unsafe`, only `py` knows Python.
 
 pub mod cmvn;
@@ -13,6 +13,7 @@ pub mod fbank;
 pub mod frame;
 pub mod lfr;
 pub mod mel;
+pub mod phrases;
 #[cfg(feature = "python")]
 mod py;
 pub mod simd;

@@ -17,6 +17,7 @@ use crate::config::{FbankConfig, Window};
 use crate::ctc::Decoded;
 use crate::error::Error;
 use crate::fbank::Fbank;
+use crate::phrases::{Mode, Phrases};
 use crate::simd::Backend;
 use crate::{cmvn, ctc, lfr};
 
@@ -108,12 +109,12 @@ fn matrix<'a>(array: &'a Borrowed<'_, f32, numpy::Ix2>) -> PyResult<(&'a [f32], 
     Ok((array.as_slice()?, array.shape()[0], array.shape()[1]))
 }
 
-fn into_matrix<'py>(
-    py: Python<'py>,
-    values: Vec<f32>,
+fn into_matrix<T: Element>(
+    py: Python<'_>,
+    values: Vec<T>,
     rows: usize,
     columns: usize,
-) -> Bound<'py, PyArray2<f32>> {
+) -> Bound<'_, PyArray2<T>> {
     let array = Array2::from_shape_vec((rows, columns), values);
     array.expect("the core returns whole rows").into_pyarray(py)
 }
@@ -288,6 +289,15 @@ fn py_cmvn<'py>(
     Ok(features.clone())
 }
 
+const LOGITS: &str = "a float32 array of shape (T, V)";
+
+/// Rows and tokens; per hit six whole numbers; per hit four scores.
+type PyFound<'py> = (
+    PyDecoded<'py>,
+    Bound<'py, PyArray2<i32>>,
+    Bound<'py, PyArray2<f64>>,
+);
+
 type PyDecoded<'py> = (
     Bound<'py, PyArray1<i32>>,
     Bound<'py, PyArray1<f32>>,
@@ -310,17 +320,16 @@ fn ctc_greedy<'py>(
     backend: Option<&str>,
 ) -> PyResult<PyDecoded<'py>> {
     let backend = self::backend(py, backend)?;
-    let logits = borrow(
-        logits,
-        "DecodeError",
-        "logits",
-        "a float32 array of shape (T, V)",
-    )?;
+    let logits = borrow(logits, "DecodeError", "logits", LOGITS)?;
     let (values, _, vocab) = matrix(&logits)?;
     let decoded = without_lock(py, || {
         ctc::greedy(values, vocab, blank_id, prompt_frames, backend)
     })
     .map_err(|error| raise(py, &error))?;
+    Ok(into_arrays(py, decoded))
+}
+
+fn into_arrays(py: Python<'_>, decoded: Decoded) -> PyDecoded<'_> {
     let Decoded {
         argmax,
         log_prob,
@@ -331,7 +340,7 @@ fn ctc_greedy<'py>(
         log_probs,
         entropies,
     } = decoded;
-    Ok((
+    (
         argmax.into_pyarray(py),
         log_prob.into_pyarray(py),
         entropy.into_pyarray(py),
@@ -340,7 +349,88 @@ fn ctc_greedy<'py>(
         end_frame.into_pyarray(py),
         log_probs.into_pyarray(py),
         entropies.into_pyarray(py),
-    ))
+    )
+}
+
+/// A list of phrases as a graph of pieces.
+#[pyclass(frozen, name = "Phrases", module = "asr._rust_fe")]
+struct PyPhrases(Phrases);
+
+#[pymethods]
+impl PyPhrases {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pieces: Vec<Vec<u8>>,
+        blank_id: i64,
+        texts: Vec<Vec<Vec<u8>>>,
+        groups: Vec<usize>,
+    ) -> PyResult<Self> {
+        without_lock(py, || Phrases::new(&pieces, blank_id, &texts, &groups))
+            .map(Self)
+            .map_err(|error| raise(py, &error))
+    }
+
+    /// Per phrase: whether the pieces can spell it.
+    #[getter]
+    fn spelled(&self) -> Vec<bool> {
+        self.0.spelled().to_vec()
+    }
+
+    /// Prefixes in the graph.
+    #[getter]
+    fn num_nodes(&self) -> usize {
+        self.0.num_nodes()
+    }
+
+    /// Pieces in the graph.
+    #[getter]
+    fn num_arcs(&self) -> usize {
+        self.0.num_arcs()
+    }
+
+    /// Find phrases in scores float32 (T, V).
+    #[pyo3(signature = (logits, prompt_frames, *, many, backend=None))]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        logits: &Bound<'py, PyAny>,
+        prompt_frames: usize,
+        many: bool,
+        backend: Option<&str>,
+    ) -> PyResult<PyFound<'py>> {
+        let backend = self::backend(py, backend)?;
+        let logits = borrow(logits, "DecodeError", "logits", LOGITS)?;
+        let (values, _, vocab) = matrix(&logits)?;
+        let mode = if many { Mode::Many } else { Mode::One };
+        let found = without_lock(py, || {
+            self.0.decode(values, vocab, prompt_frames, mode, backend)
+        })
+        .map_err(|error| raise(py, &error))?;
+        let hits = found.hits.iter();
+        let facts: Vec<i32> = hits
+            .clone()
+            .flat_map(|hit| {
+                [
+                    hit.phrase as i32,
+                    hit.runner_up.map_or(-1, |phrase| phrase as i32),
+                    hit.num_tokens as i32,
+                    hit.first_frame as i32,
+                    hit.end_frame as i32,
+                    hit.speech_frames as i32,
+                ]
+            })
+            .collect();
+        let scores: Vec<f64> = hits
+            .flat_map(|hit| [hit.log_prob, hit.free_log_prob, hit.margin, hit.posterior])
+            .collect();
+        let rows = found.hits.len();
+        Ok((
+            into_arrays(py, found.decoded),
+            into_matrix(py, facts, rows, 6),
+            into_matrix(py, scores, rows, 4),
+        ))
+    }
 }
 
 /// What this module was built as, and what this CPU can run.
@@ -375,11 +465,11 @@ fn allocated_bytes() -> usize {
     crate::counter::COUNTER.stats().bytes_allocated
 }
 
-/// The compiled half of `asr`: front end and greedy CTC.
+/// The compiled half of `asr`: front end and CTC.
 #[pymodule(gil_used = false)]
 mod _rust_fe {
     #[pymodule_export]
-    use super::{PyFbank, build_info, ctc_greedy, py_cmvn, py_lfr};
+    use super::{PyFbank, PyPhrases, build_info, ctc_greedy, py_cmvn, py_lfr};
 
     #[cfg(feature = "count-allocations")]
     #[pymodule_export]
