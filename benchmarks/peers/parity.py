@@ -121,7 +121,7 @@ def distance(a: list[object], b: list[object]) -> int:
         last, row[0] = row[0], i
         for j, y in enumerate(b, 1):
             last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
-    return row[-1]
+    return int(row[-1])
 
 
 def compare_rows(name: str, ours: Path, theirs: Path, *, judged: bool) -> Found:
