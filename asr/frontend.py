@@ -120,7 +120,9 @@ class FrontEnd:
         Args:
             features: from fbank, whose floor is exact for such input.
         """
-        return bool(features.values.size) and float(features.values.max()) <= LOG_FLOOR
+        values = features.values
+        # The first cell answers for nearly all sound; looking at every cell takes 30 times as long.
+        return bool(values.size and values[0, 0] <= LOG_FLOOR and values.max() <= LOG_FLOOR)
 
     def lfr(self, features: Features) -> Features:
         """Stack ``lfr_m`` frames every ``lfr_n``.

@@ -37,6 +37,7 @@ def ours(model: Path, int8: bool, features: Path | None) -> Callable[[Path], Ans
     """Every stage of our pipeline; not transcribe(): clips below 0.1 s are of interest here."""
     from asr import Recognizer
     from asr.audio import read
+    from asr.ctc import greedy
     from asr.records import Features
 
     recognizer = Recognizer.load(model, threads=1)
@@ -54,7 +55,7 @@ def ours(model: Path, int8: bool, features: Path | None) -> Callable[[Path], Ans
             given = Features(np.ascontiguousarray(values, np.float32), 0.06)
         tensors = recognizer._binding.bind(given, 0, recognizer.layout.itn_ids[False])
         logits = recognizer._infer(tensors, given.frame_shift_s)
-        decoded = recognizer._decode(logits)
+        decoded = greedy(logits, blank_id=recognizer.layout.blank_id)
         rows = rows_of(logits.values)
         if not np.array_equal(rows["argmax"], decoded.argmax):
             raise SystemExit(f"{path}: our decoder's best ids are not NumPy's")
