@@ -4,7 +4,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -135,21 +135,14 @@ class Recognizer:
         language_id = self.layout.language_id(language)
         told: list[str] = []
 
-        def read(source: audio.Source, sample_rate: int | None) -> Audio:
+        def read() -> Audio:
             return audio.read(
                 source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
             )
 
+        observer = with_dump(observer, _warn_user, self._broken_dumps)
         listed = _Listed(self.phrases if phrases is None else phrases)
-        transcript = self._run(
-            read,
-            source,
-            sample_rate,
-            language_id,
-            itn,
-            with_dump(observer, _warn_user, self._broken_dumps),
-            listed,
-        )
+        transcript = self._run(read, _Wanted(language_id, itn, observer, listed))
         transcript = listed.judge(transcript, self.layout)
         return replace(
             transcript,
@@ -157,66 +150,42 @@ class Recognizer:
             wall_s=time.perf_counter() - start_s,
         )
 
-    def _run(
-        self,
-        read: Callable[[audio.Source, int | None], Audio],
-        source: audio.Source,
-        sample_rate: int | None,
-        language_id: int,
-        itn: bool,
-        observer: Observer,
-        listed: "_Listed",
-    ) -> Transcript:
-        step = observer.step
-        original = step("read", read, source, sample_rate)
+    def _run(self, read: Callable[[], Audio], wanted: "_Wanted") -> Transcript:
+        step = wanted.observer.step
+        original = step("read", read)
         audio_s = original.duration_s
         if audio_s < MIN_AUDIO_S:
             return text.from_segments((), reason="too_short", audio_s=audio_s)
         sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
         if sound.duration_s <= segment.MAX_PIECE_S:
-            return self._piece(sound, 0.0, audio_s, language_id, itn, observer, listed)
+            return self._piece(sound, 0.0, audio_s, wanted)
         pieces = step("vad", segment.split, sound, segment.MAX_PIECE_S)
         heard = [
-            self._piece(
-                p,
-                start_s,
-                min(p.duration_s, audio_s - start_s),
-                language_id,
-                itn,
-                observer,
-                listed,
-            )
-            for start_s, p in pieces
+            self._piece(piece, start_s, min(piece.duration_s, audio_s - start_s), wanted)
+            for start_s, piece in pieces
         ]
         return text.merge(heard, audio_s=audio_s)
 
     def _piece(
-        self,
-        sound: Audio,
-        offset_s: float,
-        source_s: float,
-        language_id: int,
-        itn: bool,
-        observer: Observer,
-        listed: "_Listed",
+        self, sound: Audio, offset_s: float, source_s: float, wanted: "_Wanted"
     ) -> Transcript:
         """Hear one piece in one call of the network; times count from the source's start.
 
         ``source_s`` is the piece's length in the source: resampling rounds, and no time may lie
         beyond the source's end.
         """
-        step = observer.step
+        step = wanted.observer.step
         features: Features = step("fbank", self.front_end.fbank, sound)
         if self.front_end.is_silent(features):  # some networks hear words in digital silence
             return text.from_segments((), reason="silence", no_speech_score=1.0, audio_s=source_s)
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
-        itn_id = self.layout.itn_ids[itn]
-        tensors = step("bind", self._binding.bind, features, language_id, itn_id)
+        itn_id = self.layout.itn_ids[wanted.itn]
+        tensors = step("bind", self._binding.bind, features, wanted.language_id, itn_id)
         logits: Logits = step("infer", self._infer, tensors, features.frame_shift_s)
-        decoded: Decoded = step("decode", self._decode, logits, listed)
-        transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, itn)
-        return listed.heed(transcript)
+        decoded: Decoded = step("decode", self._decode, logits, wanted.listed)
+        transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, wanted.itn)
+        return wanted.listed.heed(transcript)
 
     @property
     def sample_rate_hz(self) -> int:
@@ -235,6 +204,23 @@ class Recognizer:
         return text.transcribe(
             decoded, self.layout.vocabulary, audio_s=audio_s, offset_s=offset_s, requested_itn=itn
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What one call asks of every piece, and who watches.
+
+    Attributes:
+        language_id: row of the prompt embedding.
+        itn: whether inverse text normalisation is asked for.
+        observer: sees every stage.
+        listed: the phrase list, if any.
+    """
+
+    language_id: int
+    itn: bool
+    observer: Observer
+    listed: "_Listed"
 
 
 class _Listed:
