@@ -9,7 +9,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from asr.hub import manifest
+from asr.hub import manifest, transfer
 from asr.hub.manifest import Distribution, File, Model, Source
 
 
@@ -50,6 +50,14 @@ class Hub:
             "HF_ENDPOINT": self.url if hf else dead,
             "MODELSCOPE_ENDPOINT": self.url if modelscope else dead,
         }
+
+    def settle(self, monkeypatch, cache):
+        """Make this the only hub that the test knows, with an empty cache and little patience."""
+        for key, value in {**self.environment(), "ASR_CACHE": str(cache)}.items():
+            monkeypatch.setenv(key, value)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        monkeypatch.setitem(manifest.MODELS, "toy", toy_model())
+        monkeypatch.setattr(transfer, "BACKOFF_S", 0.01)
 
     def paths(self, hub=None):
         """The files that were asked for, in order; listings left out."""

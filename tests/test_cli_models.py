@@ -40,11 +40,7 @@ def hub():
 @pytest.fixture(autouse=True)
 def machine(hub, tmp_path, monkeypatch):
     """An empty cache, and both hubs on this machine."""
-    for key, value in {**hub.environment(), "ASR_CACHE": str(tmp_path / "cache")}.items():
-        monkeypatch.setenv(key, value)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setitem(manifest.MODELS, "toy", toy_model())
-    monkeypatch.setattr(transfer, "BACKOFF_S", 0.01)
+    hub.settle(monkeypatch, tmp_path / "cache")
 
 
 @pytest.fixture

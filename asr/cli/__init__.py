@@ -116,8 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         # A file name of raw bytes goes out as it came in; what a terminal cannot show is escaped.
         if hasattr(stream, "reconfigure"):
-            utf8 = stream.encoding.lower().replace("-", "") == "utf8"
-            stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
+            errors = "surrogateescape" if is_utf8(stream) else "backslashreplace"
+            stream.reconfigure(errors=errors)
     options = build_parser().parse_args(arguments)
     try:
         code: int = options.run(options)
@@ -136,6 +136,11 @@ def main(arguments: list[str] | None = None) -> int:
             return _report_bug(error)
         return report(error, code)
     return code
+
+
+def is_utf8(stream: TextIO) -> bool:
+    """Whether what goes to the stream is encoded as UTF-8."""
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def report(error: Exception, code: int) -> int:

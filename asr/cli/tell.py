@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from asr.cli import is_utf8
+
 TYPE_CHECKING = False  # as in transcribe.py
 if TYPE_CHECKING:
     import argparse
@@ -45,7 +47,7 @@ def finish(
     if job.form == "json" and not job.targets:
         from asr.formats import to_json
 
-        line = to_json(transcript, str(job.path), ascii_only=not _is_utf8(), **extra)
+        line = to_json(transcript, str(job.path), ascii_only=not is_utf8(sys.stdout), **extra)
         job.say(_print, line + "\n")
     elif timings is not None:
         from asr.cli.timings import table
@@ -70,10 +72,6 @@ def _write(
 def _print(text: str) -> None:
     sys.stdout.write(text)  # one write, also when unbuffered
     sys.stdout.flush()
-
-
-def _is_utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _tell_user(transcript: Transcript, path: Path, model: str | None) -> None:

@@ -5,7 +5,6 @@ import io
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 
 import numpy as np
@@ -31,13 +30,8 @@ class Clips:
     def __enter__(self) -> "Clips":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for archive, _ in self._archives.values():
+    def __exit__(self, *_: object) -> None:
+        for archive, _members in self._archives.values():
             archive.close()
         self._archives.clear()
 

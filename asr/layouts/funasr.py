@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from asr import rejection
-from asr.errors import LayoutError, SystemAccessError
+from asr.errors import LayoutError
 from asr.frontend import FrontEndConfig
 from asr.layouts.base import Layout
+from asr.layouts.files import first_file, read_text
 from asr.records import Float32
 from asr.text import Vocabulary
 
@@ -22,6 +23,11 @@ PROMPT_FRAMES = 4  # language, emotion, event, ITN
 BLANK_ID = 0
 
 _LARGEST = 1_000_000  # no rate, length or count of a recipe is larger
+
+_NEEDS = (
+    "the FunASR layout needs config.yaml, am.mvn, tokens.json or *.bpe.model, and "
+    "model_quant.onnx or model.onnx"
+)
 
 NETWORKS = ("model_quant.onnx", "model.onnx")
 
@@ -42,7 +48,7 @@ def open_layout(folder: Path) -> Layout:
         LayoutError: a file is missing, damaged, or says something that cannot be.
         SystemAccessError: a file cannot be read.
     """
-    network = _first_file(folder, NETWORKS)
+    network = first_file(folder, NETWORKS)
     vocabulary = _vocabulary(folder)
     languages = {
         name: row
@@ -64,32 +70,14 @@ def open_layout(folder: Path) -> Layout:
     )
 
 
-def _first_file(folder: Path, names: tuple[str, ...]) -> Path:
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    found = ", ".join(sorted(p.name for p in folder.iterdir())) or "nothing"
-    raise LayoutError(f"{folder}: expected {' or '.join(names)}, found {found}")
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise LayoutError(
-            f"{path}: file not found; the FunASR layout needs config.yaml, am.mvn, "
-            "tokens.json or *.bpe.model, and model_quant.onnx or model.onnx"
-        ) from None
-    except UnicodeDecodeError:
-        raise LayoutError(f"{path}: expected text, found binary data") from None
-    except OSError as error:
-        raise SystemAccessError(f"{path}: cannot read the file: {error.strerror}") from None
+def _text(path: Path) -> str:
+    return read_text(path, needs=_NEEDS)
 
 
 def _recipe(folder: Path) -> FrontEndConfig:
     """The front end of config.yaml, with the CMVN of am.mvn."""
     path = folder / "config.yaml"
-    config = _parse_yaml(_read_text(path), path)
+    config = _parse_yaml(_text(path), path)
     if not isinstance(config, dict):
         raise LayoutError(f"{path}: expected keys and values, found {type(config).__name__}")
     model = config.get("model", "SenseVoiceSmall")
@@ -161,7 +149,7 @@ def read_cmvn(path: Path, *, expected: int) -> tuple[Float32, Float32]:
     Source: FunASR ``wav_frontend.py`` ``load_cmvn``. Deliberate difference: blocks are found by
     section name, so empty lines and other sections do no harm.
     """
-    words = _read_text(path).split()
+    words = _text(path).split()
     blocks = {name: _block(words, name, expected, path) for name in ("<AddShift>", "<Rescale>")}
     return blocks["<AddShift>"], blocks["<Rescale>"]
 
@@ -191,7 +179,7 @@ def _vocabulary(folder: Path) -> Vocabulary:
     path = folder / "tokens.json"
     if path.is_file():
         try:
-            pieces = json.loads(_read_text(path))
+            pieces = json.loads(_text(path))
         except json.JSONDecodeError as error:
             raise LayoutError(
                 f"{path}: line {error.lineno}: expected JSON, {error.msg}; download it again"

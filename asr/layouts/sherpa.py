@@ -23,6 +23,7 @@ from asr.engines.ort import read_model
 from asr.errors import LayoutError, SystemAccessError
 from asr.frontend import FrontEndConfig
 from asr.layouts.base import Layout
+from asr.layouts.files import first_file, read_text
 from asr.records import Float32
 from asr.text import WORD_MARKER, Vocabulary
 
@@ -59,7 +60,7 @@ def open_layout(folder: Path) -> Layout:
         LayoutError: a file or a fact is missing, damaged, or says something that cannot be.
         SystemAccessError: a file cannot be read.
     """
-    network = _network(folder)
+    network = first_file(folder, NETWORKS)
     facts = _Facts(read_metadata(network), network)
     facts.check_kind()
     pieces = read_tokens(folder / TOKENS, expected=facts.number("vocab_size", least=1))
@@ -77,14 +78,6 @@ def open_layout(folder: Path) -> Layout:
         itn_ids={True: facts.number("with_itn"), False: facts.number("without_itn")},
         rejection=rejection.read(folder),
     )
-
-
-def _network(folder: Path) -> Path:
-    for name in NETWORKS:
-        if (folder / name).is_file():
-            return folder / name
-    found = ", ".join(sorted(p.name for p in folder.iterdir())) or "nothing"
-    raise LayoutError(f"{folder}: expected {' or '.join(NETWORKS)}, found {found}")
 
 
 # ------------------------------------------------------------------ the facts in the metadata
@@ -210,7 +203,9 @@ def read_tokens(path: Path, *, expected: int) -> list[str]:
     only a leading ``▁`` into a space, SentencePiece and we every one.
     """
     pieces: list[str | None] = [None] * expected
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+    needs = f"the sherpa-onnx layout needs {TOKENS} and {' or '.join(NETWORKS)}"
+    lines = read_text(path, needs=needs, encoding="utf-8-sig").split("\n")
+    for number, line in enumerate(lines, start=1):
         piece, _, digits = line.rpartition(" ")
         plain = piece and digits.isdecimal() and len(digits) < 10 and piece[0] != " "
         if not plain:
@@ -248,21 +243,6 @@ _VOCAB_HINT = "; this looks like a SentencePiece .vocab file, which has scores i
 def _bad_line(line: str) -> str:
     shown = line if len(line) <= 40 else line[:40] + "..."
     return f"expected a piece and its id, found {shown!r}" + (_VOCAB_HINT if "\t" in line else "")
-
-
-def _read_text(path: Path) -> str:
-    try:
-        # Not read_text: it would also make line feeds of carriage returns inside the file.
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise LayoutError(
-            f"{path}: file not found; the sherpa-onnx layout needs {TOKENS} and "
-            f"{' or '.join(NETWORKS)}"
-        ) from None
-    except UnicodeDecodeError:
-        raise LayoutError(f"{path}: expected text, found binary data") from None
-    except OSError as error:
-        raise SystemAccessError(f"{path}: cannot read the file: {error.strerror}") from None
 
 
 # ------------------------------------------------------------------ metadata of an ONNX file
