@@ -15,7 +15,7 @@ import pytest
 from conftest import COMMAND
 from test_evaluate import parse
 
-from asr.rejection import Thresholds
+from asr.rejection import SCHEMA_ID, Thresholds
 
 pytest.importorskip("rapidfuzz", reason="asr evaluate needs it: pip install rapidfuzz")
 
@@ -162,10 +162,10 @@ def test_thresholds_are_chosen_on_one_split_and_shown_on_another(cli, tmp_path, 
     assert set(verdict["sources"]) == {"strings", "words"}
     stored = json.loads((out / "rejection.json").read_text())
     assert stored == {
-        "schema": "asr-rejection/1", **verdict["thresholds"], "chosen_on": ["dev"],
+        "schema": SCHEMA_ID, **verdict["thresholds"], "chosen_on": ["dev"],
         "max_right_rejected": 0,
     }  # fmt: skip
-    assert "shown when confidence >=" in cli("evaluate", manifest, "--calibrate-on", "dev").out
+    assert "shown when every word's confidence >=" in cli("evaluate", manifest, "--calibrate-on", "dev").out
 
 
 def test_a_split_of_one_kind_chooses_nothing(cli, tmp_path, lines):
