@@ -21,6 +21,7 @@ FLOORS = [
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
     {"asr.bench", "asr.evaluate"},
+    {"asr.doctor"},
     {"asr.cli"},
 ]  # fmt: skip
 RUST_FLOORS = [

@@ -165,7 +165,10 @@ def test_thresholds_are_chosen_on_one_split_and_shown_on_another(cli, tmp_path, 
         "schema": SCHEMA_ID, **verdict["thresholds"], "chosen_on": ["dev"],
         "max_right_rejected": 0,
     }  # fmt: skip
-    assert "shown when every word's confidence >=" in cli("evaluate", manifest, "--calibrate-on", "dev").out
+    assert (
+        "shown when every word's confidence >="
+        in cli("evaluate", manifest, "--calibrate-on", "dev").out
+    )
 
 
 def test_a_split_of_one_kind_chooses_nothing(cli, tmp_path, lines):

@@ -57,6 +57,9 @@ def test_links_lead_somewhere():
         "docs/models.md",
         "docs/audio.md",
         "docs/output.md",
+        "docs/evaluate.md",
+        "docs/phrases.md",
+        "docs/doctor.md",
     ):
         folder = (ROOT / page).parent
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
