@@ -125,6 +125,11 @@ reference-networks: .venv-reference/ready ## make tests/networks anew (needs tor
 train-tiny: ## train the built-in model: DATA=manifest.tsv WORK=folder (needs torch, hours)
 	models/tiny-en/recipe.sh $(DATA) $(WORK)
 
+.PHONY: calibrate
+calibrate: $(VENV)/built ## confidence and rejection of a trained model: DATA= TTS= MODEL= WORK= (needs onnx)
+	PYTHONPATH=$(CURDIR) $(BIN)/python models/tiny-en/calibrate.py --data $(DATA) --synthetic $(TTS) \
+	  --model $(MODEL) --out $(WORK)
+
 .PHONY: race
 race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and NumPy, cold start
 	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
