@@ -274,7 +274,7 @@ def test_a_peer_that_says_something_else_is_odd(cli, installed, model, asked, ot
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("raise ImportError('/home/me/secret.so: no')", "failed, ImportError"),
+        ("raise ImportError('/mine/secret.so: no')", "failed, ImportError"),
         ("import os; os._exit(9)", "failed, exit status 9"),
     ],
 )
