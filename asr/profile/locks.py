@@ -37,12 +37,13 @@ class LockWatch:
     def start(self) -> None:
         """Look at the calls of this thread, until ``stop``."""
         self._thread.start()
+        self._replaced = sys.getprofile()
         sys.setswitchinterval(_NO_SWITCH_S)
         sys.setprofile(self._hook)
 
     def stop(self) -> None:
         """Look away."""
-        sys.setprofile(None)
+        sys.setprofile(self._replaced)
         sys.setswitchinterval(self._interval_s)
         self._done = True
         if self._gate.locked():

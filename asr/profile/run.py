@@ -1,6 +1,7 @@
 """Profile one transcription: a plain run, a run under the hook, runs that watch the lock."""
 
 import contextlib
+import os
 import statistics
 import tempfile
 import threading
@@ -94,11 +95,13 @@ def profile(
     Raises:
         AsrError: as ``Recognizer.load`` and ``Recognizer.transcribe`` raise.
         SystemAccessError: no room for the runtime's own profile.
-        UsageError: ``threads`` is below 1.
+        UsageError: ``threads`` is below 1, or the source can be read only once.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"threads: expected 1 or more, found {threads}")
     count = threads or default_threads()
+    if isinstance(source, str) and source == "-":
+        raise UsageError("-: expected a file to transcribe several times, found standard input")
     watch = Watch()
     try:
         with tempfile.TemporaryDirectory(prefix="asr-profile-") as folder:
@@ -150,7 +153,7 @@ def _profile(
     nodes = [node for node in read(*engine.end_profile()) if start_ns <= node.start_ns <= end_ns]
     plain = Recognizer(recognizer.layout, recognizer.front_end, _engine(recognizer, threads))
     return Profile(
-        source=source if isinstance(source, str) else "array",
+        source=os.fspath(source) if isinstance(source, str | os.PathLike) else "array",
         cold=cold,
         engine=engine.description,
         engine_threads=threads,

@@ -111,7 +111,9 @@ class Watch:
         return self._rust_bytes is not None
 
     def start(self) -> None:
-        """Look, until ``stop``."""
+        """Look, until ``stop``; whoever looked before is kept out for so long."""
+        self._replaced = sys.getprofile()
+        self._was_tracing = tracemalloc.is_tracing()
         tracemalloc.start()
         self._doors.open()
         self._rebase()
@@ -119,9 +121,10 @@ class Watch:
 
     def stop(self) -> None:
         """Look away."""
-        sys.setprofile(None)
+        sys.setprofile(self._replaced)
         self._doors.close()
-        tracemalloc.stop()
+        if not self._was_tracing:
+            tracemalloc.stop()
 
     def step(self, name: str, function: Callable[..., T], *arguments: object) -> T:
         """Call ``function(*arguments)`` as a stage."""
