@@ -73,7 +73,8 @@ def test_copies_and_a_kept_lock_in_rust_are_found(clip, tmp_path):
     """With .to_vec() in every function, and the lock kept, each function is named for both."""
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copyfile(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "rust_fe", tmp_path / "rust_fe")
+    for name in ("rust_fe", "benchmarks"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     source = tmp_path / "rust_fe/src/py.rs"
     text = source.read_text()
     for right, planted in PLANTS.items():
