@@ -136,6 +136,10 @@ race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and
 	$(BIN)/python benchmarks/race_decode.py
 	$(BIN)/python benchmarks/cold_start.py
 
+.PHONY: instructions
+instructions: $(VENV)/ready ## instructions of each Rust stage against their budget (needs valgrind)
+	@$(BIN)/python benchmarks/instructions.py
+
 # ---------------------------------------------------------------- for contributors
 
 .PHONY: fmt

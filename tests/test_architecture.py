@@ -20,7 +20,7 @@ FLOORS = [
      "asr.engines", "asr.observe", "asr.rejection", "asr.phrases"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
-    {"asr.bench", "asr.evaluate"},
+    {"asr.bench", "asr.evaluate", "asr.profile"},
     {"asr.doctor"},
     {"asr.cli"},
 ]  # fmt: skip

@@ -33,7 +33,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import doctor, evaluate, inspect, models, transcribe
+    from asr.cli import doctor, evaluate, inspect, models, profile, transcribe
 
     parser = argparse.ArgumentParser(
         prog="asr",
@@ -46,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe calls -o out --format srt  subtitles of a folder\n"
             "  asr inspect tiny-en                  what a model is made of\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
+            "  asr profile clip.wav                 every native call and block of memory\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
             "\n"
             "exit codes: 0 done, 2 usage, 3 bad audio, 4 bad model, 5 cannot read or write,\n"
@@ -56,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, evaluate, models, doctor):
+    for module in (transcribe, inspect, evaluate, profile, models, doctor):
         module.add_parser(commands)
     return parser
 
