@@ -12,7 +12,7 @@ from asr.observe import SILENT, Timer
 TYPE_CHECKING = False  # as in transcribe.py
 if TYPE_CHECKING:
     import argparse
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from asr.cli.outputs import Job
     from asr.observe import Observer
@@ -73,36 +73,44 @@ def _hear(
     timer = observer if isinstance(observer, Timer) else None
     times = options.repeat or (DEFAULT_REPEAT if timer else 1)
     calls: list[Call] = []
-    first: Transcript | None = None
+    first: tuple[Transcript, ...] = ()
     if timer:
         timer.take()  # steps of a file that failed belong to no other
     for _ in range(times):
         start_ns = time.perf_counter_ns()
-        transcript = recognizer.transcribe(
-            job.path,
-            language=options.language,
-            itn=options.itn,
-            raw=options.raw,
-            channel=options.channel,
-            strict=options.strict,
-            observer=observer,
-        )
+        heard = _call(recognizer, job, options, observer)
         wall_ns = time.perf_counter_ns() - start_ns
-        if first is None:
-            first = transcript
+        if not first:
+            first = heard
             if job.form != "json" and not job.targets:
-                observer.step("write", tell.print_text, transcript, job, options)
-        elif transcript.text != first.text:
-            raise TextChangedError(
-                f"{job.path}: the text changed between two calls: {first.text!r}, "
-                f"then {transcript.text!r}"
-            )
+                observer.step("write", tell.print_text, heard, job, options)
+        for before, after in zip(first, heard, strict=True):
+            if before.text != after.text:
+                raise TextChangedError(
+                    f"{job.path}: the text changed between two calls: {before.text!r}, "
+                    f"then {after.text!r}"
+                )
         if timer:
             calls.append((wall_ns, timer.take()))
-    assert first is not None  # noqa: S101 - times >= 1
     times_found = None
     if timer:
         from asr.cli import timings
 
-        times_found = timings.collect(recognizer, first.audio_s, load, calls)
+        times_found = timings.collect(recognizer, first[0].audio_s, load, calls)
     tell.finish(first, job, options, times_found)
+
+
+def _call(
+    recognizer: Recognizer, job: Job, options: argparse.Namespace, observer: Observer
+) -> tuple[Transcript, ...]:
+    """One transcript, or one per channel."""
+    wanted: dict[str, Any] = {
+        "language": options.languages or options.language,
+        "itn": options.itn,
+        "raw": options.raw,
+        "strict": options.strict,
+        "observer": observer,
+    }
+    if options.split_channels:
+        return recognizer.transcribe_channels(job.path, **wanted)
+    return (recognizer.transcribe(job.path, channel=options.channel, **wanted),)

@@ -27,14 +27,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR|NAME",
         help="model folder, or a name from asr models list (default: tiny-en)",
     )
-    parser.add_argument(
+    language = parser.add_mutually_exclusive_group()
+    language.add_argument(
         "--language", default="auto", metavar="LANG", help="hint for the network (default: auto)"
     )
-    parser.add_argument(
+    language.add_argument(
+        "--languages",
+        type=lambda words: tuple(words.split(",")),
+        metavar="LIST",
+        help="the text is in one of these, such as zh,en; heard again where another was heard",
+    )
+    itn = parser.add_mutually_exclusive_group()
+    itn.add_argument(
         "--itn",
         action=argparse.BooleanOptionalAction,
         default=False,
         help="digits and punctuation, where the model can (default: off)",
+    )
+    itn.add_argument(
+        "--punct-only",
+        dest="itn",
+        action="store_const",
+        const="punctuation",
+        help="punctuation but no digits; runs the network twice",
     )
     parser.add_argument(
         "--threads",
@@ -116,11 +131,17 @@ def _add_sound_options(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help="samples without a header: ENCODING,RATE,CHANNELS such as s16le,16000,1",
     )
-    parser.add_argument(
+    channel = parser.add_mutually_exclusive_group()
+    channel.add_argument(
         "--channel",
         type=_positive,
         metavar="N",
         help="hear this channel only, counted from 1 (default: their mean)",
+    )
+    channel.add_argument(
+        "--split-channels",
+        action="store_true",
+        help="hear each channel by itself; outputs say who spoke, in the order of time",
     )
     parser.add_argument(
         "--strict",

@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     warnings.showwarning = tell.ignore_warning if options.quiet else tell.show_warning
     if options.timings and options.jobs > 1:
         raise UsageError("--timings: expected --jobs 1; calls side by side slow one another")
+    if options.timings and options.split_channels:
+        raise UsageError("--timings: expected no --split-channels; --channel times one of them")
     if options.output == "-":
         options.output = None
     found, many = inputs.expand(options.files)
@@ -62,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
     if nothing_left:
         return batch.tell_all(((job, 0) for job in jobs), jobs, options, many=many)
     recognizer = _load(options, timer or SILENT)
-    recognizer.layout.language_id(options.language)  # refuse before the first file is read
+    if options.languages is None:  # refuse before the first file is read
+        recognizer.layout.language_id(options.language)
+    else:
+        recognizer.layout.languages(options.languages)
     if options.phrases is not None:
         from asr.phrases import PhraseList
 
