@@ -131,6 +131,10 @@ race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and
 	$(BIN)/python benchmarks/race_decode.py
 	$(BIN)/python benchmarks/cold_start.py
 
+.PHONY: text-by-format
+text-by-format: $(VENV)/built ## texts of every container, encoding, rate and channels against the clip's own
+	$(BIN)/python benchmarks/text_by_format.py
+
 # ---------------------------------------------------------------- for contributors
 
 .PHONY: fmt
