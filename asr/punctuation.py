@@ -6,7 +6,6 @@ unit of the plain text that stands where the mark's own unit stands in the other
 """
 
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 from asr.records import Segment, Transcript, Word
 
@@ -79,6 +78,8 @@ def spread(plain: str, written: str) -> list[str]:
         One string per character of ``plain``: itself, maybe in the other case, and the marks
         that follow it.
     """
+    from difflib import SequenceMatcher  # only --punct-only pays for it
+
     ours, theirs = _units(plain), _units(written)
     pieces = list(plain)
     matcher = SequenceMatcher(None, [u.key for u in ours], [u.key for u in theirs], autojunk=False)

@@ -10,9 +10,13 @@ The promise, and exit code 12 where it is broken: no text differs for lossless e
 or more at 16 kHz or more; lossy ones and those of 8 bits have a character error rate (CER, against
 what was spoken) at most 2 points above that of the clips as they are, per format, at those rates.
 Below 16 kHz, where a part of the sound is gone for good, the table only tells.
+
+A clip whose text changes when noise of one 16-bit step is added to it, which nobody can hear, says
+nothing about formats: it is named and left out.
 """
 
 import argparse
+import hashlib
 import io
 import json
 import sys
@@ -171,21 +175,54 @@ def at_rate(samples: Float32, rate: int) -> Float32:
     return np.clip(found, -1, 1)
 
 
+class Ears:
+    """The recogniser; equal sound is heard once, since it has one text."""
+
+    def __init__(self) -> None:
+        from asr import Recognizer
+
+        self._recognizer = Recognizer.load()
+        self._heard: dict[tuple[int, bytes], str] = {}
+
+    def text(self, content: bytes | Path | Float32, channel: int | None = None) -> str:
+        """What is said in a file, or in an array at 16 kHz."""
+        from asr import audio
+
+        rate = RATE if isinstance(content, np.ndarray) else None
+        sound = audio.read(content, rate, channel=channel)
+        key = (sound.sample_rate_hz, hashlib.sha256(sound.samples.tobytes()).digest())
+        if key not in self._heard:
+            self._heard[key] = self._recognizer.transcribe(sound).text
+        return self._heard[key]
+
+    def is_settled(self, clip: Path) -> bool:
+        """Whether noise of one 16-bit step leaves the text as it is, ten times out of ten."""
+        samples = read(clip)
+        for seed in range(10):
+            noise = np.random.default_rng(seed).uniform(-1, 1, len(samples)) / 32768
+            if self.text((samples + noise).astype(np.float32)) != self.text(clip):
+                return False
+        return True
+
+
+def read(clip: Path) -> Float32:
+    """The samples of a clip."""
+    import soundfile
+
+    found: Float32 = soundfile.read(clip, dtype="float32")[0]
+    return found
+
+
 def compare(
-    clips: list[Path], formats: dict[str, Format], rates: list[int]
+    ears: Ears, clips: list[Path], formats: dict[str, Format], rates: list[int]
 ) -> Iterator[tuple[str, int, Cell]]:
     """Write, transcribe and compare.
 
     Yields:
         Format, rate, and what was found.
     """
-    import soundfile
-
-    from asr import Recognizer
-
-    recognizer = Recognizer.load()
-    sounds = [soundfile.read(clip, dtype="float32")[0] for clip in clips]
-    expected = [recognizer.transcribe(clip).text for clip in clips]
+    sounds = [read(clip) for clip in clips]
+    expected = [ears.text(clip) for clip in clips]
     spoken = [
         json.loads((GOLDEN / "expected" / clip.stem / "text.json").read_text())["words"]
         for clip in clips
@@ -203,8 +240,8 @@ def compare(
                     other = resampled[number - 1]
                     content = written(arranged(resampled[number], other, layout), rate, form)
                     channel = 1 if layout == "2 separate" else None
-                    found = recognizer.transcribe(content, channel=channel)
-                    cell.add(layout, clip.stem, spoken[number], text, found.text)
+                    found = ears.text(content, channel)
+                    cell.add(layout, clip.stem, spoken[number], text, found)
             yield name, rate, cell
 
 
@@ -225,14 +262,19 @@ def main() -> int:
     parser.add_argument("--formats", default=",".join(FORMATS), metavar="LIST")
     parser.add_argument("--rates", default=",".join(map(str, RATES)), metavar="LIST")
     options = parser.parse_args()
-    clips = sorted((GOLDEN / "audio").glob("*.wav"))[: options.clips]
+    ears = Ears()
+    every = sorted((GOLDEN / "audio").glob("*.wav"))[: options.clips]
+    clips = [clip for clip in every if ears.is_settled(clip)]
     formats = {name: FORMATS[name] for name in options.formats.split(",")}
     rates = [int(rate) for rate in options.rates.split(",")]
     print(f"{len(clips)} clips x {', '.join(LAYOUTS)}; texts that differ, and CER more or less\n")
+    for clip in every:
+        if clip not in clips:
+            print(f"left out: {clip.stem}, whose text changes with noise of one 16-bit step\n")
     print("| format | " + " | ".join(f"{rate / 1000:g} kHz" for rate in rates) + " | |")
     print("|---" * (len(rates) + 2) + "|")
     table: dict[str, dict[int, Cell]] = {name: {} for name in formats}
-    for name, rate, cell in compare(clips, formats, rates):
+    for name, rate, cell in compare(ears, clips, formats, rates):
         table[name][rate] = cell
         if rate == max(r for r in rates if r in formats[name].rates):
             _print_row(name, rates, table[name])

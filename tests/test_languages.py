@@ -1,6 +1,5 @@
 """asr.languages: a text in one of the languages allowed, at the price of a second call at most."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -136,7 +135,7 @@ def test_a_real_graph_is_settled_by_its_own_scores(name, short_clip, tmp_path):
     expected = recognizer.transcribe(short_clip, language=best)
     found = recognizer.transcribe(short_clip, language=allowed)
     assert found.text == expected.text != recognizer.transcribe(short_clip).text
-    assert json.dumps(found.language) in ("null", f'"{best}"')
+    assert found.language in (None, best)  # random weights: row 0 may hold no tag
 
 
 def test_ties_and_order():
