@@ -177,8 +177,10 @@ def run(options: argparse.Namespace) -> int:
     """
     import warnings
 
-    from asr.cli import ENTERED_NS, batch, inputs, outputs, tell
-    from asr.observe import SILENT, Timer
+    from asr.cli import ENTERED_NS, batch, inputs, outputs, signals, tell
+
+    with signals.at_once():
+        from asr.observe import SILENT, Timer
 
     warnings.showwarning = tell.ignore_warning if options.quiet else tell.show_warning
     if options.timings and options.jobs > 1:
@@ -193,7 +195,8 @@ def run(options: argparse.Namespace) -> int:
     nothing_left = bool(jobs) and all(job.skipped for job in jobs)
     if nothing_left:
         return batch.tell_all(((job, 0) for job in jobs), jobs, options, many=many)
-    recognizer = _load(options, timer or SILENT)
+    with signals.at_once():
+        recognizer = _load(options, timer or SILENT)
     recognizer.layout.language_id(options.language)  # refuse before the first file is read
     if options.phrases is not None:
         from asr.phrases import PhraseList
@@ -260,6 +263,7 @@ def _transcribe(
 ) -> int:
     """Transcribe one file and write it; an error is reported, not raised."""
     from asr.cli.outputs import Job
+    from asr.cli.signals import raise_if_received
     from asr.errors import AsrError
 
     job = job or Job(path)
@@ -268,12 +272,14 @@ def _transcribe(
     try:
         _hear(recognizer, job, options, timer, load, observer)
     except AsrError as error:
+        raise_if_received()
         job.fail(error)
         job.say(report, error, error.exit_code)
         return error.exit_code
     except OSError:
         raise  # nothing can be written to stdout
     except Exception as error:  # our bug with this file stops no other
+        raise_if_received()
         job.fail(error)
         job.say(_report_bug, error)
         return 70
