@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -96,7 +97,7 @@ def test_exit_codes_agree():
 # The pages of docs/: every fenced block of sh and python is run, shown output is compared.
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-#: Measures for minutes, in a checkout; tests/test_races.py holds it to its results.
+#: Builds and measures for minutes, in a checkout.
 NOT_RUN = {"why-rust.md"}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```(?:\n\n```(text|json)\n(.*?)^```)?", re.M | re.S)
 RUN = [
@@ -116,9 +117,9 @@ def sandbox(tmp_path, clip, short_clip):
     word, _ = soundfile.read(short_clip, dtype="float32")
     for name in ("calls", "recordings", "golden/audio"):
         (tmp_path / name).mkdir(parents=True)
-    for name in ("talk.wav", "calls/monday.wav", "recordings/a.wav", "golden/audio/" + clip.name):
+    for name in ("talk.wav", "calls/a.wav", "recordings/a.wav", "golden/audio/" + clip.name):
         (tmp_path / name).symlink_to(clip)
-    for name in ("word.wav", "calls/tuesday.wav", "recordings/b.wav"):
+    for name in ("word.wav", "calls/b.wav", "recordings/b.wav"):
         (tmp_path / name).symlink_to(short_clip)
     (tmp_path / "word.raw").write_bytes((word * 32767).astype("<i2").tobytes())
     both = np.zeros((len(talk), 2), np.float32)
@@ -177,6 +178,31 @@ def flat(value, path=""):
     else:
         return {path: value}
     return {k: v for name, part in parts for k, v in flat(part, f"{path}.{name}").items()}
+
+
+#: Indented commands; those of output.md have a test beside what they describe. What needs a model
+#: that is brought over the network is left out: tests/test_cli_models.py has the commands.
+INDENTED = [
+    line
+    for text in (README, *(page.read_text(encoding="utf-8") for page in PAGES))
+    for line in re.findall(r"^ {4}(asr .*)", text, re.M)
+    if "sensevoice" not in line.lower() and line != "asr models pull"
+]
+
+
+@pytest.mark.parametrize("command", sorted(set(INDENTED)))
+def test_indented_commands_work(command, sandbox, short_clip, cli, monkeypatch):
+    """Each exits 0 in the same folder, with the lists that the pages tell of."""
+    monkeypatch.chdir(sandbox)
+    (sandbox / "clip.wav").symlink_to(short_clip)
+    (sandbox / "digits.txt").write_text("five\nseven\n")
+    (sandbox / "lamp.txt").write_text("seven => on\n")
+    rows = [f"{f}\t{t}\t{s}" for s in ("dev", "test")
+            for f, t in (("word.wav", "seven"), ("talk.wav", "no"))]  # fmt: skip
+    (sandbox / "clips.tsv").write_text("\n".join(["path\ttranscript\tsplit", *rows]) + "\n")
+    done = cli(*shlex.split(command)[1:])
+    assert done.code == 0, done
+    assert done.out or "-o" in command
 
 
 def test_every_page_is_in_the_index():

@@ -1,4 +1,4 @@
-"""Memory of a long-lived process, and what a pool of buffers would be worth."""
+"""Memory of a long-lived process."""
 
 import json
 import subprocess
@@ -19,7 +19,11 @@ def memory(clip, clips):
 
 @pytest.mark.system
 def test_memory_is_flat_over_two_thousand_clips(clip):
-    """After 50 clips the process is warm: 1,950 more of random length add at most 2 %."""
+    """Random lengths: 8 % at most over what it was after 50, 1 % over what it was after 1,000.
+
+    The runtime's arena and the C library's heap settle within some hundred lengths; a leak does not.
+    """
     found = memory(clip, 2000)
     print(f"resident: {found[0]} kB after 50 clips, {found[-1]} kB after 2,000, most {max(found)}")
-    assert max(found) <= 1.02 * found[0] + 2048
+    assert max(found) <= 1.08 * found[0]
+    assert max(found) <= 1.01 * found[19]
