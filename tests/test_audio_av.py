@@ -125,7 +125,7 @@ def test_a_chunk_that_claims_gigabytes_costs_none():
     pytest.importorskip("av", reason="the extra asr-rtf[av] is not installed")
     # A format that only FFmpeg might know, so that it is asked.
     fmt = b"fmt \x10\0\0\0" + struct.pack("<HHIIHH", 1, 0, 16000, 16000, 0, 16)
-    data = b"RIFF\0\1\0\0WAVEbext" + struct.pack("<I", 0x7FFFFFFF) + bytes(300) + fmt
+    data = b"RIFF\0\1\0\0WAVEbext" + struct.pack("<I", 0x7FFFFFFF) + bytes(700) + fmt
     tracemalloc.start()
     try:
         with pytest.raises(asr.AudioError, match="bytes: expected sound"):

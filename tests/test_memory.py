@@ -21,7 +21,7 @@ def memory(clip, clips):
 def test_memory_is_flat_over_two_thousand_clips(clip):
     """Random lengths: 8 % at most over what it was after 50, 1 % over what it was after 1,000.
 
-    The runtime's arena and the C library's heap settle within some hundred lengths; a leak does not.
+    The runtime's arena and the C library's heap settle within some hundred lengths; a leak never.
     """
     found = memory(clip, 2000)
     print(f"resident: {found[0]} kB after 50 clips, {found[-1]} kB after 2,000, most {max(found)}")

@@ -18,6 +18,7 @@ import pytest
 from conftest import ROOT
 
 import asr
+from asr.cli import signals
 
 TRACED = {str(ROOT / "asr/cli" / name) for name in ("outputs.py", "batch.py", "tell.py")}
 ENDS = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -144,6 +145,24 @@ def test_a_process_ends_cleanly_at_many_moments(words, tmp_path, jobs, short_cli
         assert set(map(str, written)) <= {f"{k}.txt" for k in range(5)}
         assert set(written.values()) <= {text.encode()}
     print(f"jobs {jobs}: exit codes {sorted(codes)}")
+
+
+@pytest.mark.parametrize("number", ENDS, ids=lambda n: n.name)
+def test_the_program_leaves_at_once_while_it_loads(monkeypatch, number):
+    """Not so a program that only calls main(): its process is not ours to end."""
+    left = []
+
+    def leave(code):
+        left.append(code)
+        raise SystemExit(code)
+
+    monkeypatch.setattr(signals.os, "_exit", leave)
+    for is_program, expected in ((True, SystemExit), (False, KeyboardInterrupt)):
+        monkeypatch.setattr(signals, "is_program", is_program)
+        with pytest.raises(expected), signals.heeded(), signals.at_once():  # noqa: PT012
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+    assert left == [ENDS[number]]
 
 
 def test_what_fails_after_a_signal_failed_because_of_it(cli, words, tmp_path, monkeypatch):
