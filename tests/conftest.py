@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=300, derandomize=True, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 
 #: Runs the command as the console script does; `-B` so that no bytecode file is written.
 COMMAND = [sys.executable, "-B", "-c", "import sys; from asr.cli import main; sys.exit(main())"]
