@@ -43,7 +43,7 @@ def pytest_report_header():
         f"asr {info['version']} {info['profile']}, SIMD {info['backends']}, "
         f"numpy {numpy.__version__}, onnxruntime {onnxruntime.__version__}, "
         f"libsndfile {soundfile.__libsndfile_version__}, "
-        f"hypothesis profile {os.environ.get('HYPOTHESIS_PROFILE', 'dev')}"
+        f"hypothesis profile {os.environ.get('HYPOTHESIS_PROFILE') or 'dev'}"
     )
 
 
