@@ -335,6 +335,9 @@ def test_scores_that_do_not_fit():
         listed.decode(logits(np.zeros((3, 7))))
     with pytest.raises(DecodeError, match="expected a blank_id"):
         _rust_fe.Phrases([b"", b"a"], 2, [[b"a"]], [0])
+    for group in (1, 2**64 - 1):  # the second was a panic of Rust: fuzz/
+        with pytest.raises(DecodeError, match=f"expected groups below 1, found {group}"):
+            _rust_fe.Phrases([b"", b"a"], 0, [[b"a"]], [group])
 
 
 def test_shared_between_threads():

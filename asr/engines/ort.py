@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from asr.engines import cores
 from asr.engines.base import TensorInfo, Tensors
 from asr.errors import EngineError, LayoutError, SystemAccessError
 
@@ -68,9 +69,7 @@ def import_runtime() -> Any:  # noqa: ANN401 - the runtime has no types
 
 def default_threads() -> int:
     """Cores this process may use, at most 4: beyond that small networks wait for each other."""
-    if hasattr(os, "sched_getaffinity"):
-        return min(4, len(os.sched_getaffinity(0)))
-    return min(4, os.cpu_count() or 1)
+    return min(4, cores.available())
 
 
 class OrtEngine:
