@@ -3,14 +3,15 @@
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from asr import audio, ctc, phrases, rejection, segment, text
+from asr import audio, ctc, phrases, rejection, text, vad
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import FrontEndError, LayoutError, UsageError
@@ -20,9 +21,15 @@ from asr.layouts import Layout, open_layout
 from asr.observe import SILENT, Observer, with_dump
 from asr.phrases import Heard, PhraseList
 from asr.records import Audio, Decoded, Features, Logits, Transcript
+from asr.vad import Splitter
 
 #: Below this nothing can be a word; the network is not asked. Its own window is 25 ms.
 MIN_AUDIO_S = 0.1
+
+#: Longest piece that the network hears in one call: attention grows with the square of the length.
+PIECE_S = 20.0
+#: What may be asked for in its place.
+SHORTEST_PIECE_S, LONGEST_PIECE_S = 1.0, 60.0
 
 #: More threads than any machine this runs on has cores: a typing mistake.
 MAX_THREADS = 1024
@@ -47,6 +54,7 @@ class Recognizer:
         self.phrases = _stored_phrases(layout)
         self._binding = layout.connect(engine.inputs, engine.outputs)
         self._broken_dumps: set[Path] = set()
+        self._detectors = vad.Detectors(self.sample_rate_hz)
 
     @classmethod
     def load(
@@ -104,9 +112,14 @@ class Recognizer:
         channel: int | None = None,
         strict: bool = False,
         phrases: PhraseList | None = None,
+        vad: bool = True,
+        piece_s: float = PIECE_S,
         observer: Observer = SILENT,
     ) -> Transcript:
         """Turn sound into text.
+
+        Sound longer than ``piece_s`` is read in blocks and heard in pieces; memory does not grow
+        with its length.
 
         Args:
             source: a path, ``-`` for standard input, bytes, an array, or Audio; as
@@ -119,6 +132,9 @@ class Recognizer:
             strict: refuse a damaged file instead of hearing what is left of it.
             phrases: hear nothing but these; None takes the model folder's ``phrases.txt``,
                 without one everything can be heard.
+            vad: cut longer sound at pauses and leave them out; without, all of it is heard, cut
+                where it is quietest in the second half of each piece.
+            piece_s: longest piece, 1 to 60 seconds.
             observer: sees every stage.
 
         Returns:
@@ -126,23 +142,27 @@ class Recognizer:
             model's thresholds say that what was heard is not sure enough (``rejected``).
 
         Raises:
-            UsageError: unknown language.
+            UsageError: unknown language, or another ``piece_s``.
             AudioError: the source is no sound.
             SystemAccessError: the file cannot be read.
             EngineError, DecodeError: the network failed, or returned NaN.
         """
         start_s = time.perf_counter()
         language_id = self.layout.language_id(language)
-        told: list[str] = []
-
-        def read() -> Audio:
-            return audio.read(
-                source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
+        if not SHORTEST_PIECE_S <= piece_s <= LONGEST_PIECE_S:
+            raise UsageError(
+                f"piece_s: expected {SHORTEST_PIECE_S:g} to {LONGEST_PIECE_S:g} seconds, "
+                f"found {piece_s}"
             )
-
+        told: list[str] = []
         observer = with_dump(observer, _warn_user, self._broken_dumps)
         listed = _Listed(self.phrases if phrases is None else phrases)
-        transcript = self._run(read, _Wanted(language_id, itn, observer, listed))
+        wanted = _Wanted(language_id, itn, observer, listed, vad, piece_s)
+        reader = audio.Reader(
+            source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
+        )
+        with closing(reader):
+            transcript = self._run(reader, wanted)
         transcript = listed.judge(transcript, self.layout)
         return replace(
             transcript,
@@ -150,21 +170,41 @@ class Recognizer:
             wall_s=time.perf_counter() - start_s,
         )
 
-    def _run(self, read: Callable[[], Audio], wanted: "_Wanted") -> Transcript:
+    def _run(self, reader: audio.Reader, wanted: "_Wanted") -> Transcript:
         step = wanted.observer.step
-        original = step("read", read)
-        audio_s = original.duration_s
+        sound: Audio = step("read", reader.head, wanted.piece_s)
+        audio_s = sound.duration_s
         if audio_s < MIN_AUDIO_S:
             return text.from_segments((), reason="too_short", audio_s=audio_s)
-        sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
-        if sound.duration_s <= segment.MAX_PIECE_S:
+        if audio_s <= wanted.piece_s:
+            sound = step("resample", audio.resample, sound, self.sample_rate_hz)
             return self._piece(sound, 0.0, audio_s, wanted)
-        pieces = step("vad", segment.split, sound, segment.MAX_PIECE_S)
         heard = [
-            self._piece(piece, start_s, min(piece.duration_s, audio_s - start_s), wanted)
-            for start_s, piece in pieces
+            self._piece(piece, start_s, min(piece.duration_s, reader.read_s - start_s), wanted)
+            for start_s, piece in self._pieces(reader, sound, wanted)
         ]
-        return text.merge(heard, audio_s=audio_s)
+        return text.merge(heard, audio_s=reader.read_s)
+
+    def _pieces(
+        self, reader: audio.Reader, head: Audio, wanted: "_Wanted"
+    ) -> Iterator[tuple[float, Audio]]:
+        """Long sound, a block at a time: pieces to hear, with their place in seconds."""
+        step = wanted.observer.step
+        resampler = audio.Resampler(self.sample_rate_hz)
+        splitter: Splitter | None = None
+        block: Audio | None = head
+        while block is not None:
+            following: Audio | None = step("read", reader.next)
+            last = following is None
+            sound: Audio = step("resample", resampler.feed, block, last)
+            if splitter is None:
+                splitter = step("vad", self._splitter, wanted)
+            yield from step("vad", splitter.feed, sound, last)
+            block = following
+
+    def _splitter(self, wanted: "_Wanted") -> Splitter:
+        detector = self._detectors.new(speech=wanted.vad)
+        return Splitter(detector, self.sample_rate_hz, wanted.piece_s)
 
     def _piece(
         self, sound: Audio, offset_s: float, source_s: float, wanted: "_Wanted"
@@ -215,12 +255,16 @@ class _Wanted:
         itn: whether inverse text normalisation is asked for.
         observer: sees every stage.
         listed: the phrase list, if any.
+        vad: whether pauses are left out of long sound.
+        piece_s: longest piece, seconds.
     """
 
     language_id: int
     itn: bool
     observer: Observer
     listed: "_Listed"
+    vad: bool
+    piece_s: float
 
 
 class _Listed:

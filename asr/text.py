@@ -198,13 +198,15 @@ def merge(parts: Sequence[Transcript], *, audio_s: float) -> Transcript:
     """Join the transcripts of one source's pieces, in order.
 
     Args:
-        parts: at least one.
+        parts: none where a speech detector found nothing to hear.
         audio_s: length of the source, seconds.
 
     Returns:
         All segments; language, emotion, event and ITN of the first piece in which something was
         heard, of the first piece otherwise.
     """
+    if not parts:
+        return from_segments((), reason="silence", no_speech_score=1.0, audio_s=audio_s)
     first = next((p for p in parts if p.segments), parts[0])
     scores = [p.no_speech_score for p in parts if p.no_speech_score is not None]
     silent = not first.segments
