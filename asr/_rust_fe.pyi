@@ -21,9 +21,9 @@ _Decoded: TypeAlias = tuple[_I32, _F32, _F32, _I32, _I32, _I32, _F32, _F32]
 class Cutter:
     """Cuts sound of any length into pieces, by a score per window of 32 ms.
 
-    Every window with a score of at least 0.5 lies in a piece. A piece ends in a pause of 608 ms, of
-    which 192 ms are kept on either side, or, where it would get too long, at the place of least
-    speech in its second half.
+    Every window with a score of at least 0.5 lies in a piece. A piece begins
+    96 ms before speech, ends 192 ms behind it where a pause of 608 ms follows, or, where it would
+    get too long, at the place of least speech in its second half.
     """
 
     def __new__(cls, sample_rate_hz: int, longest_s: float) -> Cutter:

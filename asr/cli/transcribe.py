@@ -152,6 +152,18 @@ def _add_sound_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="refuse a damaged file (default: hear what is left, with a warning)",
     )
+    parser.add_argument(
+        "--no-vad",
+        action="store_true",
+        help="hear all of a long file (default: leave out its pauses)",
+    )
+    parser.add_argument(
+        "--piece-s",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="longest piece heard in one call; longer files are cut (default: 20)",
+    )
 
 
 def _raw(words: str) -> RawFormat:
@@ -309,6 +321,8 @@ def _hear(
             raw=options.raw,
             channel=options.channel,
             strict=options.strict,
+            vad=not options.no_vad,
+            piece_s=options.piece_s,
             observer=observer,
         )
         wall_ns = time.perf_counter_ns() - start_ns

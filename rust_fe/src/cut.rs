@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::error::Error;
 
-/// Windows per second: 32 ms each, 512 samples at 16 kHz, what Silero VAD takes.
+/// Length of a window: 512 samples at 16 kHz, what Silero VAD takes.
 pub const WINDOW_MS: usize = 32;
 /// A window with this score is speech, whatever came before.
 pub const THRESHOLD: f32 = 0.5;
@@ -15,8 +15,11 @@ pub const THRESHOLD: f32 = 0.5;
 pub const RELEASE: f32 = 0.35;
 /// A pause of this length ends a piece: 608 ms.
 pub const PAUSE: usize = 19;
-/// So much of a pause is kept on either side of speech: 192 ms.
-pub const PADDING: usize = 6;
+/// So much is kept in front of speech: 96 ms. More would let a network that puts its first token
+/// at the beginning of a piece say a time that is too early.
+pub const LEAD: usize = 3;
+/// So much is kept behind speech: 192 ms.
+pub const TAIL: usize = 6;
 /// Where no pause is long enough, the cut falls into the middle of the least speech: 224 ms.
 const DIP: usize = 7;
 
@@ -107,7 +110,7 @@ impl Cutter {
         self.next += 1;
         self.speaking = score >= if self.speaking { RELEASE } else { THRESHOLD };
         if self.speaking {
-            let start = self.free.max((self.next - 1).saturating_sub(PADDING));
+            let start = self.free.max((self.next - 1).saturating_sub(LEAD));
             let open = self.open.get_or_insert(Open { start, spoken: 0 });
             open.spoken = self.next;
         }
@@ -151,7 +154,7 @@ impl Cutter {
 
     fn close(&mut self, num_samples: usize) -> Option<Piece> {
         let open = self.open.take()?;
-        let end = self.next.min(open.spoken + PADDING);
+        let end = self.next.min(open.spoken + TAIL);
         self.free = end;
         Some(Piece {
             start: open.start * self.window,
@@ -172,7 +175,7 @@ impl Cutter {
     fn needed_window(&self) -> usize {
         match &self.open {
             Some(open) => open.start,
-            None => self.free.max(self.next.saturating_sub(PADDING)),
+            None => self.free.max(self.next.saturating_sub(LEAD)),
         }
     }
 

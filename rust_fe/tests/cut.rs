@@ -1,7 +1,7 @@
 //! Pieces of long sound: nothing that could be speech is lost, whatever the scores.
 
 use proptest::prelude::*;
-use rust_fe::cut::{Cutter, PADDING, PAUSE, Piece, RELEASE, THRESHOLD};
+use rust_fe::cut::{Cutter, LEAD, PAUSE, Piece, RELEASE, TAIL, THRESHOLD};
 use rust_fe::energy::{Energy, Meaning};
 
 const RATE: u32 = 16_000;
@@ -74,11 +74,11 @@ proptest! {
         let mut scores = Vec::new();
         let mut expected = Vec::new();
         for &(speech, pause) in &bursts {
-            let start = scores.len().saturating_sub(PADDING);
+            let start = scores.len().saturating_sub(LEAD);
             scores.resize(scores.len() + speech, 0.9);
             expected.push(Piece {
                 start: start * WINDOW,
-                end: (scores.len() + PADDING) * WINDOW,
+                end: (scores.len() + TAIL) * WINDOW,
             });
             scores.resize(scores.len() + pause, 0.1);
         }
@@ -135,7 +135,7 @@ fn speech_goes_on_above_the_release_and_begins_at_the_threshold() {
     let between = (RELEASE + THRESHOLD) / 2.0;
     let mut scores = vec![between; 100];
     scores[40] = THRESHOLD;
-    let start = (40 - PADDING) * WINDOW;
+    let start = (40 - LEAD) * WINDOW;
     let expected = vec![Piece {
         start,
         end: 100 * WINDOW,
