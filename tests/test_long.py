@@ -1,9 +1,11 @@
 """Long recordings: every word in order, at its time, once; nothing where nobody speaks."""
 
 import json
+import re
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import fakes
@@ -16,6 +18,8 @@ import tomllib
 from asr import AudioError, Recognizer, UsageError
 from asr.evaluate.align import align, count
 from asr.observe import Timer
+from asr.phrases import Phrase, PhraseList
+from asr.rejection import Thresholds
 from asr.vad import silero
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -241,6 +245,32 @@ def test_a_long_file_cut_short_is_heard_with_a_warning_or_refused(recognizer, cl
         recognizer.transcribe(path, strict=True)
 
 
+def test_a_phrase_list_hears_every_stretch(recognizer, clips):
+    """One phrase per stretch, in order, labels joined; the words keep their places."""
+    some = [clip for clip in clips if clip[0][0] in ("stop", "computer", "alexa")]
+    samples, said = place(some, 12, rounds=4, gap_s=(1.5, 3.0))
+    vocabulary = recognizer.layout.vocabulary
+    phrases = PhraseList(["stop", Phrase("computer", "PC"), "alexa"], vocabulary)
+    found = recognizer.transcribe(samples, sample_rate=RATE, phrases=phrases)
+    labels = ["PC" if word == "computer" else word for word, _, _ in said]
+    assert (found.text, found.reason, found.rejected) == (" ".join(labels), None, False)
+    assert [word.text for word in words_of(found)] == [word for word, _, _ in said]
+    nothing = recognizer.transcribe(
+        np.zeros(30 * RATE, np.float32), sample_rate=RATE, phrases=phrases
+    )
+    assert (nothing.text, nothing.reason, nothing.rejected) == ("", "silence", False)
+
+
+def test_a_text_is_withheld_as_a_whole(recognizer, clips):
+    """The model folder's thresholds judge the recording, and its segments stay."""
+    samples, said = place(clips, 13)
+    strict = replace(recognizer.layout, rejection=Thresholds(0.9999, None))
+    strict_one = Recognizer(strict, recognizer.front_end, recognizer.engine)
+    found = strict_one.transcribe(samples, sample_rate=RATE)
+    assert (found.text, found.rejected, found.reason) == ("", True, "low_confidence")
+    assert len(words_of(found)) == len(said)
+
+
 def test_threads_share_the_detector(recognizer, clips):
     """Long recordings side by side, on one recogniser, give what they give one by one."""
     sounds = [place(clips, seed)[0] for seed in range(2)]
@@ -251,16 +281,19 @@ def test_threads_share_the_detector(recognizer, clips):
     assert list(found) == expected
 
 
-def test_the_command_line_cuts_as_told(cli, clips, tmp_path):
-    """Plain, and with --no-vad and --piece-s: text, and times up to the end of the file."""
+def test_the_command_line_cuts_as_told(cli, clips, tmp_path, monkeypatch):
+    """The commands of docs/audio.md: all words; with --no-vad, pieces of the stated length."""
     samples, said = place(clips, 11)
-    path = tmp_path / "long.wav"
-    soundfile.write(path, samples, RATE)
-    plain = cli("transcribe", path)
-    assert (plain.code, plain.out.split()) == (0, [word for word, _, _ in said])
-    told = cli("transcribe", path, "--no-vad", "--piece-s", "6", "--json")
+    soundfile.write(tmp_path / "talk.wav", samples, RATE)
+    page = (GOLDEN.parent / "docs/audio.md").read_text()
+    commands = re.findall(r"^asr (transcribe talk.wav.*?)(?: +#.*)?$", page, re.M)
+    monkeypatch.chdir(tmp_path)
+    plain, told = (cli(*command.split(), "--json") for command in commands)
+    assert (plain.code, told.code) == (0, 0)
+    assert json.loads(plain.out)["text"].split() == [word for word, _, _ in said]
     segments = json.loads(told.out)["segments"]
-    assert len(segments) >= len(samples) / RATE / 6
-    refused = cli("transcribe", path, "--piece-s", "0")
-    assert (refused.code, refused.out) == (2, "")
-    assert "expected 1 to 60 seconds" in refused.err
+    assert 4 <= len(segments) <= len(samples) / RATE / 7
+    for word in ("0", "61", "nan", "long"):
+        refused = cli("transcribe", "talk.wav", "--piece-s", word)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"expected 1 to 60 seconds, found {word!r}" in refused.err

@@ -159,10 +159,10 @@ def _add_sound_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--piece-s",
-        type=float,
+        type=_piece_s,
         default=20.0,
         metavar="SECONDS",
-        help="longest piece heard in one call; longer files are cut (default: 20)",
+        help="longest piece heard in one call, 1 to 60; longer files are cut (default: 20)",
     )
 
 
@@ -173,6 +173,16 @@ def _raw(words: str) -> RawFormat:
         return RawFormat.parse(words)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("raw: ")) from None
+
+
+def _piece_s(word: str) -> float:
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 60:
+        raise argparse.ArgumentTypeError(f"expected 1 to 60 seconds, found {word!r}")
+    return seconds
 
 
 def _positive(word: str) -> int:
