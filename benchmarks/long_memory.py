@@ -41,21 +41,23 @@ print(json.dumps({
 """
 
 
-def record(path: Path, minutes: float, gap_s: float) -> None:
-    """Write a recording of so many minutes, a minute at a time."""
+def record(path: Path, minutes: float, gap_s: float) -> int:
+    """Write a recording of so many minutes, a minute at a time; return the words said in it."""
     clip, _ = soundfile.read(CLIP, dtype="float32")
     rng = np.random.default_rng(0)
     floor = (rng.standard_normal(60 * RATE) * 3e-4).astype(np.float32)
-    left, wait = int(minutes * 60 * RATE), 0
+    left, wait, said = int(minutes * 60 * RATE), 0, 0
     with soundfile.SoundFile(path, "w", RATE, 1, "PCM_16", format="RF64") as file:
         while left:
             block = floor[: min(left, len(floor))].copy()
             while wait + len(clip) < len(block):
                 block[wait : wait + len(clip)] += clip
+                said += 9
                 wait += len(clip) + int(rng.uniform(0.5, 1.5) * gap_s * RATE)
             wait = max(0, wait - len(block))
             file.write(block)
             left -= len(block)
+    return said
 
 
 def hear(path: Path, *, vad: bool = True) -> dict[str, float]:
@@ -76,16 +78,17 @@ def main() -> None:
     parser.add_argument("--gap-s", type=float, default=20, help="mean pause between two clips")
     parser.add_argument("--no-vad", action="store_true")
     options = parser.parse_args()
-    print("minutes  peak MiB  RTF wall  RTF CPU  CPU s per hour  vad share  words")
+    print("minutes  peak MiB  RTF wall  RTF CPU  CPU s per hour  vad share  words heard / said")
     for minutes in options.minutes:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "long.wav")
-            record(path, minutes, options.gap_s)
+            said = record(path, minutes, options.gap_s)
             found = hear(path, vad=not options.no_vad)
         rtf = found["cpu_s"] / found["audio_s"]
         print(
             f"{minutes:7g}{found['peak_mib']:10.1f}{found['wall_s'] / found['audio_s']:10.4f}"
-            f"{rtf:9.4f}{3600 * rtf:16.1f}{100 * found['vad_share']:9.0f} %{found['words']:7g}",
+            f"{rtf:9.4f}{3600 * rtf:16.1f}{100 * found['vad_share']:9.0f} %"
+            f"{found['words']:7g} / {said}",
             flush=True,
         )
 

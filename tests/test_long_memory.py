@@ -19,9 +19,9 @@ def test_thirty_minutes_take_the_memory_of_five(tmp_path, vad):
     peaks = []
     for minutes in (5, 30):
         path = tmp_path / f"{minutes}.wav"
-        bench.record(path, minutes, gap_s=20)
+        said = bench.record(path, minutes, gap_s=20)
         found = bench.hear(path, vad=vad)
-        assert found["words"] >= minutes * 60 / 25
+        assert found["words"] == said if vad else found["words"] > said / 2
         peaks.append(found["peak_mib"])
     print(peaks)
     assert peaks[1] <= 1.1 * peaks[0]
