@@ -15,7 +15,7 @@ import soundfile
 import soxr
 import tomllib
 
-from asr import AudioError, Recognizer, UsageError
+from asr import AudioError, EngineError, Recognizer, UsageError
 from asr.evaluate.align import align, count
 from asr.observe import Timer
 from asr.phrases import Phrase, PhraseList
@@ -45,7 +45,7 @@ def clips():
 
 
 def place(clips, seed, *, noise=0.0, rounds=1, lead_s=0.0, gap_s=(0.8, 3.0)):
-    """Clips with random gaps: samples, and (word, start and end of its clip in seconds)."""
+    """Clips with random gaps: samples, and (word, where its clip is loud, in seconds)."""
     rng = np.random.default_rng(seed)
     parts = [np.zeros(int(lead_s * RATE), np.float32)]
     said = []
@@ -55,7 +55,8 @@ def place(clips, seed, *, noise=0.0, rounds=1, lead_s=0.0, gap_s=(0.8, 3.0)):
             words, samples = clips[number]
             gap = np.zeros(int(rng.uniform(*gap_s) * RATE), np.float32)
             end = position + len(samples)
-            said += [(word, position / RATE, end / RATE) for word in words]
+            loud = np.flatnonzero(np.abs(samples) > 0.02 * np.abs(samples).max()) + position
+            said += [(word, loud[0] / RATE, loud[-1] / RATE) for word in words]
             parts += [samples, gap]
             position = end + len(gap)
     whole = np.concatenate(parts)
@@ -71,7 +72,7 @@ def open_files():
 
 
 def check(transcript, said):
-    """Every word, in order, inside its clip to 120 ms: then none lies in a gap."""
+    """Every word, in order, within 120 ms of its clip's sound: then none lies in a gap."""
     found = words_of(transcript)
     assert [word.text for word in found] == [word for word, _, _ in said]
     assert transcript.text == " ".join(word for word, _, _ in said)
@@ -228,6 +229,18 @@ def test_damage_far_behind_the_beginning(recognizer, tmp_path):
     with pytest.raises(AudioError, match=f"bad.wav: sample {150 * RATE + 7} is nan"):
         recognizer.transcribe(path)
     assert open_files() == before
+
+
+def test_a_failure_in_the_middle_leaves_no_file_open(tmp_path):
+    """Also while somebody holds on to the error."""
+    path = tmp_path / "long.wav"
+    soundfile.write(path, fakes.hiss(100 * RATE), RATE)
+    before = open_files()
+    broken = fakes.recognizer(EngineError("the network failed to run"))
+    with pytest.raises(EngineError) as caught:
+        broken.transcribe(path, vad=False)
+    assert open_files() == before
+    assert caught.value
 
 
 def test_a_long_file_cut_short_is_heard_with_a_warning_or_refused(recognizer, clips, tmp_path):

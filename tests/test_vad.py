@@ -81,6 +81,29 @@ def test_scores_are_those_of_the_package(network):
     assert np.mean(np.abs(found[: len(expected)] - expected)) < 0.05
 
 
+class _Loud:
+    """Scores a window by its first sample and its last, and the context before it by its first."""
+
+    def run(self, inputs):
+        found = inputs["input"]
+        assert found.shape[1:] == (576,)
+        assert inputs["state"].shape == (2, len(found), 128)
+        score = 1e4 * found[:, [0]] + 1e2 * found[:, [64]] + found[:, [575]]
+        return {"output": score.astype(np.float32), "stateN": inputs["state"]}
+
+
+@pytest.mark.parametrize("windows", [0, 1, 127, 2048, 2049, 4100])
+def test_every_window_gets_its_own_score(windows):
+    """Side by side, in lanes of 4 s: window k is samples 512 k on, behind 64 samples of context."""
+    number = np.arange(windows * 512, dtype=np.float32) // 512 % 100 + 1
+    detector = silero.Silero(_Loud())
+    found = [detector.feed(part, False) for part in np.array_split(number, 3)]
+    found.append(detector.feed(number[:0], True))
+    window = np.arange(windows) % 100 + 1
+    before = np.concatenate(([0], window))[:windows]
+    assert np.array_equal(np.concatenate(found), 1e4 * before + 101 * window)
+
+
 def test_speech_at_the_first_sample_is_found(network):
     """A recording that begins in a word loses nothing of it."""
     samples = np.pad(CLIP[4000:], (0, 30 * RATE))
