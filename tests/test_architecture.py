@@ -16,10 +16,9 @@ FLOORS = [
     {"asr._rust_fe"},
     {"asr.errors"},
     {"asr.records"},
-    {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats",
-     "asr.engines", "asr.observe", "asr.rejection", "asr.phrases", "asr.languages",
-     "asr.punctuation"},
-    {"asr.layouts", "asr.hub"},
+    {"asr.audio", "asr.frontend", "asr.ctc", "asr.text", "asr.formats", "asr.engines",
+     "asr.observe", "asr.rejection", "asr.phrases", "asr.languages", "asr.punctuation"},
+    {"asr.layouts", "asr.hub", "asr.vad"},
     {"asr.recognizer"},
     {"asr.bench", "asr.evaluate", "asr.profile"},
     {"asr.doctor"},
@@ -28,7 +27,7 @@ FLOORS = [
 RUST_FLOORS = [
     {"error"},
     {"config", "simd", "counter"},
-    {"frame", "mel", "lfr", "cmvn", "ctc"},
+    {"frame", "mel", "lfr", "cmvn", "ctc", "cut", "energy"},
     {"fbank", "phrases"},
     {"py"},
 ]

@@ -112,6 +112,8 @@ def _call(
         "itn": options.itn,
         "raw": options.raw,
         "strict": options.strict,
+        "vad": not options.no_vad,
+        "piece_s": options.piece_s,
         "observer": observer,
     }
     if options.split_channels:
