@@ -190,7 +190,8 @@ class Recognizer:
             A transcript per channel, in order; its ``channel`` says which.
         """
         languages = language if isinstance(language, str) else tuple(language)
-        self._wanted(languages, itn, phrases, observer, vad, piece_s)  # refuse before anything is read
+        # Refuse before anything is read.
+        self._wanted(languages, itn, phrases, observer, vad, piece_s)
         told: list[str] = []
         sounds = audio.read_channels(source, sample_rate, raw=raw, strict=strict, warn=told.append)
         found: list[Transcript] = []

@@ -202,8 +202,8 @@ def merge(parts: Sequence[Transcript], *, audio_s: float) -> Transcript:
         audio_s: length of the source, seconds.
 
     Returns:
-        All segments, the texts of those that are not withheld; language, emotion, event and ITN of the first piece in which something was
-        heard, of the first piece otherwise.
+        All segments, and the texts of those that are not withheld; language, emotion, event and
+        ITN of the first piece in which something was heard, of the first piece otherwise.
     """
     if not parts:
         return from_segments((), reason="silence", no_speech_score=1.0, audio_s=audio_s)

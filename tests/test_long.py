@@ -274,14 +274,28 @@ def test_a_phrase_list_hears_every_stretch(recognizer, clips):
     assert (nothing.text, nothing.reason, nothing.rejected) == ("", "silence", False)
 
 
-def test_a_text_is_withheld_as_a_whole(recognizer, clips):
-    """The model folder's thresholds judge the recording, and its segments stay."""
+def with_least_word(recognizer, confidence):
+    """The same model with another threshold."""
+    layout = replace(recognizer.layout, rejection=Thresholds(confidence, None))
+    return Recognizer(layout, recognizer.front_end, recognizer.engine)
+
+
+def test_each_piece_is_withheld_by_itself(recognizer, clips):
+    """One doubtful word costs its own piece, not the recording; the segments stay."""
     samples, said = place(clips, 13)
-    strict = replace(recognizer.layout, rejection=Thresholds(0.9999, None))
-    strict_one = Recognizer(strict, recognizer.front_end, recognizer.engine)
-    found = strict_one.transcribe(samples, sample_rate=RATE)
-    assert (found.text, found.rejected, found.reason) == ("", True, "low_confidence")
+    every = with_least_word(recognizer, 0.0).transcribe(samples, sample_rate=RATE)
+    least = sorted(min(w.confidence for w in s.words) for s in every.segments)
+    assert len(least) >= 3
+    some = with_least_word(recognizer, (least[0] + least[1]) / 2)
+    found = some.transcribe(samples, sample_rate=RATE)
+    assert [s.rejected for s in found.segments].count(True) == 1
+    assert found.text == " ".join(s.text for s in found.segments if not s.rejected)
+    assert (found.rejected, found.reason) == (False, None)
+    assert "partly_withheld" in found.warnings
     assert len(words_of(found)) == len(said)
+    none = with_least_word(recognizer, 1.0).transcribe(samples, sample_rate=RATE)
+    assert (none.text, none.rejected, none.reason) == ("", True, "low_confidence")
+    assert len(words_of(none)) == len(said)
 
 
 def test_threads_share_the_detector(recognizer, clips):
