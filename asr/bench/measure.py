@@ -55,15 +55,15 @@ class Worker:
 
     Args:
         contender: what to run.
-        core: the core to stay on; None leaves it to the system.
+        cores: those to stay on; None leaves it to the system.
 
     Raises:
         MissingToolError: the contender could not be built, with the last line it printed.
     """
 
-    def __init__(self, contender: Contender, core: int | None = None) -> None:
+    def __init__(self, contender: Contender, cores: Sequence[int] | None = None) -> None:
         self._contender = contender
-        where = "any" if core is None else str(core)
+        where = "any" if cores is None else ",".join(map(str, cores))
         self._process = subprocess.Popen(  # noqa: S603 - our own worker
             [contender.python, str(_WORKER), where, str(contender.file), contender.function,
              *contender.arguments],
@@ -82,15 +82,18 @@ class Worker:
         last = (errors.strip().splitlines() or ["it said nothing"])[-1]
         raise MissingToolError(f"{self._contender.name}: could not be measured: {last}")
 
-    def run(self) -> Sample:
+    def run(self, *arguments: str) -> Sample:
         """Run once.
+
+        Args:
+            arguments: of the contender's callable.
 
         Raises:
             MissingToolError: the process died.
         """
         assert self._process.stdin is not None  # noqa: S101
         try:
-            self._process.stdin.write("run\n")
+            self._process.stdin.write(json.dumps(arguments) + "\n")
             self._process.stdin.flush()
             answer = self._answer()
         except BrokenPipeError:
@@ -108,7 +111,7 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Race:
     """Runs of two contenders, taken side by side.
 
     Attributes:
@@ -130,7 +133,7 @@ class Pairs:
         )
 
 
-def abba(a: Worker, b: Worker, pairs: int, *, warm_up: int = 2) -> Pairs:
+def abba(a: Worker, b: Worker, pairs: int, *, warm_up: int = 2) -> Race:
     """Measure pairs in the order a b, b a, a b ...: drift hits both alike.
 
     Args:
@@ -157,23 +160,24 @@ def abba(a: Worker, b: Worker, pairs: int, *, warm_up: int = 2) -> Pairs:
         else:
             samples_a.append(a.run())
             samples_b.append(b.run())
-    return Pairs(tuple(samples_a), tuple(samples_b))
+    return Race(tuple(samples_a), tuple(samples_b))
 
 
-def race(contenders: Sequence[Contender], pairs: int, *, core: int | None = 0) -> dict[str, Pairs]:
+def race(contenders: Sequence[Contender], pairs: int, *, core: int | None = 0) -> dict[str, Race]:
     """Measure every contender against the first, two processes alive at a time.
 
     Args:
         contenders: the first is the base of all ratios.
         pairs: per contender.
-        core: the core that all workers share in turn.
+        core: the core that all workers share in turn; None leaves it to the system.
 
     Returns:
         name -> pairs, for all but the first.
     """
     base, *others = contenders
+    cores = None if core is None else (core,)
     found = {}
     for other in others:
-        with Worker(base, core) as a, Worker(other, core) as b:
+        with Worker(base, cores) as a, Worker(other, cores) as b:
             found[other.name] = abba(a, b, pairs)
     return found

@@ -9,13 +9,13 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from asr.bench.plain import ABSENT, from_plain, to_plain
 from asr.errors import RecordError, SystemAccessError
 
-BENCH_SCHEMA = "asr-bench/1"
-PAIRS_SCHEMA = "asr-pairs/1"
+BENCH_SCHEMA: Final = "asr-bench/1"
+PAIRS_SCHEMA: Final = "asr-pairs/1"
 
 State: TypeAlias = Literal["cold", "idle", "evicted", "warm"]
 Bucket: TypeAlias = Literal["1 s", "5 s", "15 s", "30 s", "long"]
@@ -71,8 +71,8 @@ class Model:
         layout: the convention its folder follows.
         network_sha256: of the network file.
         network_bytes: size of the network file.
-        recipe_sha256: of the file that holds the front end's recipe.
-        tokens_sha256: of the file that holds the tokens.
+        recipe_sha256: of the front end's recipe, CMVN values included.
+        tokens_sha256: of the list of tokens.
     """
 
     name: str

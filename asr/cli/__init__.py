@@ -33,7 +33,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import evaluate, inspect, models, transcribe
+    from asr.cli import bench, evaluate, inspect, models, transcribe
 
     parser = argparse.ArgumentParser(
         prog="asr",
@@ -56,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, evaluate, models):
+    for module in (transcribe, inspect, bench, evaluate, models):
         module.add_parser(commands)
     return parser
 
