@@ -77,6 +77,31 @@ def p95(values: Sequence[float]) -> float:
     return float(np.quantile(np.asarray(values, np.float64), 0.95))
 
 
+def signed_rank(a: Sequence[float], b: Sequence[float]) -> float:
+    """How often chance alone puts b so far above a: the exact Wilcoxon signed-rank test.
+
+    Unlike a bootstrap it keeps its word for a handful of pairs: n of them cannot say less than
+    2 to the power of -n.
+
+    Args:
+        a: the base, positive, one number per pair.
+        b: the contender, as many numbers.
+
+    Returns:
+        the one-sided probability on log ratios; pairs without a difference do not count.
+    """
+    logs = np.log(np.asarray(b, np.float64) / np.asarray(a, np.float64))
+    logs = logs[logs != 0]
+    _, group, sizes = np.unique(np.abs(logs), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(sizes) - sizes + 1)[group]  # twice the mean rank: whole numbers
+    chance = np.zeros(int(doubled.sum()) + 1)  # of each sum of ranks, when signs are a coin's
+    chance[0] = 1.0
+    for rank in doubled.tolist():
+        chance[rank:] = (chance[rank:] + chance[:-rank]) / 2
+        chance[:rank] /= 2
+    return float(chance[int(doubled[logs > 0].sum()) :].sum())
+
+
 #: Standard normal quantiles of a one-sided 1 % error rate and of a power of 90 %.
 _Z_ALPHA, _Z_POWER = 2.326, 1.282
 

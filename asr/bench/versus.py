@@ -25,7 +25,7 @@ from asr.bench.record import (
     Version,
 )
 from asr.bench.run import threads_on, utc_now
-from asr.bench.stats import detectable, ratio_interval
+from asr.bench.stats import detectable, signed_rank
 from asr.bench.summary import changes, values
 from asr.hub import DEFAULT_MODEL
 
@@ -170,9 +170,10 @@ class _Turns:
         """A pair per clip and round, the order swapped from round to round."""
         pairs: list[Pair] = []
         for number in rounds:
-            if time.monotonic() > end_s:
-                say(f"time is up after {number} rounds")
+            if pairs and time.monotonic() > end_s:
+                say(f"time is up after {number} pairs per clip")
                 break
+            say(f"pairs {number + 1}")
             for clip in clips:
                 swapped = bool(number % 2)
                 order = (
@@ -200,7 +201,7 @@ def _enough_pairs(
         turns.start(install, clips[0])
     end_s = time.monotonic() + asked.max_s
     first = PILOT if asked.pairs is None else min(PILOT, asked.pairs)
-    pairs = turns.take(clips, range(first), end_s=math.inf, say=say)
+    pairs = turns.take(clips, range(first), end_s=end_s, say=say)
     listener.probe()
     wanted = asked.pairs if asked.pairs is not None else needed(pairs, asked.mde)
     say(f"{first} pairs per clip show the noise; {wanted} are needed")
@@ -226,15 +227,25 @@ def needed(pilot: Sequence[Pair], mde: float) -> int:
     return max(PILOT, 2 * math.ceil(pairs / 2))
 
 
-def slower(pairs: Sequence[Pair], level: float = 0.99) -> list[Change]:
-    """The metrics whose ratio lies above 1 with all of its interval."""
+def slower(pairs: Sequence[Pair], chance: float = 0.01) -> list[Change]:
+    """The metrics that matter and look slower: by chance alone one in a hundred would.
+
+    Of the stages those matter that take 2 % of their call or load, or half a millisecond.
+    """
+    found = changes(pairs)
+    totals = {(c.metric, c.bucket): c.median_a for c in found if c.stage is None}
     return [
         change
-        for change in changes(pairs)
+        for change in found
         if change.ratio > 1
-        and ratio_interval(*values(pairs, change.metric, change.bucket, change.stage), level).low
-        > 1
+        and matters(change, totals[change.metric, change.bucket])
+        and signed_rank(*values(pairs, change.metric, change.bucket, change.stage)) < chance
     ]
+
+
+def matters(change: Change, total: float) -> bool:
+    """Whether anybody would miss the time; ``total`` is that of its call or load, in ns."""
+    return change.stage is None or change.median_a > min(0.02 * total, 500_000)
 
 
 def confirmed(record: Pairs) -> list[Change]:

@@ -23,19 +23,24 @@ def pairs_text(record: Pairs) -> str:
     accused = versus.confirmed(record)
     keys = {(c.metric, c.bucket, c.stage) for c in accused}
     rows = [["metric", "a ms", "b ms", "b / a", "95 % interval", "detectable", "pairs", ""]]
-    rows += [_row(c, confirmed=(c.metric, c.bucket, c.stage) in keys) for c in record.summary
-             if _is_shown(c)]  # fmt: skip
+    rows += [_row(c, confirmed=(c.metric, c.bucket, c.stage) in keys) for c in _shown(record)]
     return f"{head}\n\n{table(rows)}\n\n{_texts(record)}\n{_sentence(record, accused)}"
 
 
-def _is_shown(change: Change) -> bool:
-    """Totals always; of the stages those that take at least 1 % of 1 ms of a warm call."""
-    return change.stage is None or (change.metric in ("warm", "load") and change.median_a > 1e4)
+def _shown(record: Pairs) -> list[Change]:
+    """Totals, the stages of warm calls and the phases of the load that matter."""
+    totals = {(c.metric, c.bucket): c.median_a for c in record.summary if c.stage is None}
+    return [
+        c
+        for c in record.summary
+        if c.stage is None
+        or (c.metric in ("warm", "load") and versus.matters(c, totals[c.metric, c.bucket]))
+    ]
 
 
 def _name(change: Change) -> str:
-    return "/".join((change.metric, *([change.bucket] if change.bucket else []),
-                     change.stage or ("peak MB" if change.metric == "memory" else "total")))  # fmt: skip
+    last = change.stage or ("peak MB" if change.metric == "memory" else "total")
+    return "/".join(filter(None, (change.metric, change.bucket, last)))
 
 
 def _row(change: Change, *, confirmed: bool) -> list[str]:
