@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from asr.bench.stats import Interval, ratio_interval
-from asr.errors import MissingToolError, TextChangedError
+from asr.errors import AsrError, MissingToolError, TextChangedError
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -77,6 +77,7 @@ def spawn(
     name: str,
     cores: Sequence[int] | None = None,
     environment: Mapping[str, str] | None = None,
+    errors_by_code: Mapping[int, type[AsrError]] | None = None,
 ) -> Ended:
     """Run a command to its end.
 
@@ -85,6 +86,7 @@ def spawn(
         name: for messages.
         cores: those to stay on; None leaves it to the system.
         environment: variables on top of ours.
+        errors_by_code: what to raise for an exit code.
 
     Raises:
         MissingToolError: it cannot be started, or fails; with the last line it printed.
@@ -108,7 +110,8 @@ def spawn(
         if process.returncode:
             errors.seek(0)
             last = _last_line(errors.read().decode(errors="replace"))
-            raise MissingToolError(f"{name}: ended with {process.returncode}: {last}")
+            kind = (errors_by_code or {}).get(process.returncode, MissingToolError)
+            raise kind(f"{name}: ended with {process.returncode}: {last}")
     cpu_ns = round(1e9 * (usage.ru_utime + usage.ru_stime))
     return Ended(process_ns, cpu_ns, 1024 * usage.ru_maxrss, out)
 

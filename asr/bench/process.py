@@ -9,7 +9,24 @@ from typing import Any
 from asr.bench.installs import Install
 from asr.bench.measure import Ended, spawn
 from asr.bench.record import UNACCOUNTED, Call, Side
-from asr.errors import MissingToolError
+from asr.errors import (
+    AsrError,
+    AudioError,
+    LayoutError,
+    MissingToolError,
+    SystemAccessError,
+    TextChangedError,
+    UsageError,
+)
+
+#: A process of ours that fails for a reason of the contract fails us for the same reason.
+_ERRORS: dict[int, type[AsrError]] = {
+    2: UsageError,
+    3: AudioError,
+    4: LayoutError,
+    5: SystemAccessError,
+    12: TextChangedError,
+}
 
 
 def run(install: Install, arguments: Sequence[str], cores: Sequence[int] | None = None) -> Ended:
@@ -17,12 +34,14 @@ def run(install: Install, arguments: Sequence[str], cores: Sequence[int] | None 
 
     Raises:
         MissingToolError: the command cannot be started, or fails; with the last line it printed.
+        AsrError: of the class that its exit code stands for.
     """
     return spawn(
         [str(install.command), *arguments],
         name=f"{install.label}: asr {arguments[0]}",
         cores=cores,
         environment=install.environment,
+        errors_by_code=_ERRORS,
     )
 
 

@@ -66,7 +66,7 @@ def drop_mapped(folder: Path, maps: Path = Path("/proc/self/maps")) -> str:
     import ctypes
 
     prefix = os.path.realpath(folder) + os.sep
-    ranges = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \S+\s+(.*)$", maps.read_text(), re.M)
+    ranges = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \S+ *(.*)$", maps.read_text(), re.M)
     ours = [(int(a, 16), int(b, 16)) for a, b, path in ranges if path.startswith(prefix)]
     if not ours:
         return "not mapped: the weights are copies in memory"

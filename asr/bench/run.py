@@ -126,12 +126,13 @@ class Run:
             start = self._ask(worker, "state")
             pages_were, others = self._idle_and_evicted(worker)
             listener.probe()
-            warm, energy = self._warm(worker)
-            repeated = self._is_noisy(listener, warm)
+            warm, energy = self._warm(worker, listener)
+            listener.probe()
+            repeated = listener.verdict(_spreads(warm)) == "noisy"
             if repeated:
                 self._say("noisy: the warm rounds are measured once more")
                 listener = Listener()
-                warm, energy = self._warm(worker)
+                warm, energy = self._warm(worker, listener)
             end = self._ask(worker, "state")
         switches = tuple(
             end[f"{kind}_switches"] - start[f"{kind}_switches"]
@@ -258,8 +259,11 @@ class Run:
                 samples.append(self._call(worker, clip, "evicted", number))
         return model_pages, samples
 
-    def _warm(self, worker: Worker) -> tuple[list[Sample], Energy | None]:
-        """Rounds over all clips until every bucket's interval is narrow, or time is up."""
+    def _warm(self, worker: Worker, listener: Listener) -> tuple[list[Sample], Energy | None]:
+        """Rounds over all clips until every bucket's interval is narrow, or time is up.
+
+        The noise is probed once on the way; a round that is not counted then refills the caches.
+        """
         plan, meter = self._plan, Meter()
         samples: list[Sample] = []
         end_s = time.monotonic() + plan.warm_s
@@ -267,6 +271,10 @@ class Run:
         while not self._is_enough(number, samples, end_s):
             samples += [self._call(worker, clip, "warm", number) for clip in self._shuffled()]
             number += 1
+            if number == min(_LEAST_ROUNDS, plan.repeat or _LEAST_ROUNDS) // 2:
+                listener.probe()
+                for clip in self._workload.clips:
+                    self._call(worker, clip, "warm", number)
         joules = meter.joules()
         heard_s = {clip.id: clip.audio_s for clip in self._workload.clips}
         audio_s = sum(heard_s[s.clip] for s in samples)
@@ -286,11 +294,6 @@ class Run:
         width = half_width(self._workload.clips, samples)
         self._say(f"warm, {rounds} rounds, half of the interval {100 * width:.1f} %")
         return width <= self._plan.half_width
-
-    @staticmethod
-    def _is_noisy(listener: Listener, warm: Sequence[Sample]) -> bool:
-        listener.probe()
-        return listener.verdict(_spreads(warm)) == "noisy"
 
     def _judged(self, clip: WorkClip, network_sha256: str) -> Clip:
         heard = self._texts[clip.id]

@@ -25,7 +25,7 @@ from asr.bench.record import (
     Version,
 )
 from asr.bench.run import threads_on, utc_now
-from asr.bench.stats import detectable, signed_rank
+from asr.bench.stats import detectable, mad, signed_rank
 from asr.bench.summary import changes, values
 from asr.hub import DEFAULT_MODEL
 
@@ -170,7 +170,7 @@ class _Turns:
         """A pair per clip and round, the order swapped from round to round."""
         pairs: list[Pair] = []
         for number in rounds:
-            if pairs and time.monotonic() > end_s:
+            if number and time.monotonic() > end_s:
                 say(f"time is up after {number} pairs per clip")
                 break
             say(f"pairs {number + 1}")
@@ -212,17 +212,17 @@ def _enough_pairs(
 def needed(pilot: Sequence[Pair], mde: float) -> int:
     """Pairs per clip with which a warm call slower by ``mde`` is found, by the pilot's noise.
 
-    The noisiest clip decides. The noise is the pilot's standard deviation of the log ratio, robust
-    (from the median absolute deviation) where spikes would swamp it; a median of n pairs errs by
-    1.2533 of it over the root of n.
+    The noisiest clip decides. A median of n pairs errs by 1.2533 of their standard deviation over
+    the root of n; spikes beyond three robust deviations are cut to that, a median ignores them.
     """
     worst = 0.0
     for bucket in {p.bucket for p in pilot}:
         a, b = values(pilot, "warm", bucket)
         logs = [math.log(y / x) for x, y in zip(a, b, strict=True)]
         middle = statistics.median(logs)
-        robust = 1.4826 * statistics.median(abs(v - middle) for v in logs)
-        worst = max(worst, (robust + statistics.stdev(logs)) / 2)
+        limit = 3 * 1.4826 * mad(logs)
+        cut = [middle + max(-limit, min(limit, v - middle)) for v in logs]
+        worst = max(worst, statistics.stdev(cut) if len(cut) > 1 else 0.0)
     pairs = (1.2533 * worst * math.log1p(detectable(1.0)) / math.log1p(mde)) ** 2
     return max(PILOT, 2 * math.ceil(pairs / 2))
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from asr.bench.clips import Workload
     from asr.bench.record import Bench, Pairs
-    from asr.bench.run import Plan
 
 
 def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type private
@@ -44,7 +43,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     parser.add_argument("--language", default="auto", metavar="LANG", help="as for asr transcribe")
     parser.add_argument("--itn", action="store_true", help="as for asr transcribe")
     parser.add_argument(
-        "--warm-up", "--warmup", type=_count, default=3, metavar="N",
+        "--warm-up", "--warmup", type=_count, metavar="N",
         help="calls per clip that are not counted (default: 3)",
     )  # fmt: skip
     parser.add_argument(
@@ -57,7 +56,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     parser.add_argument(
         "--idle", type=float, metavar="S", help="seconds of rest before an idle call (default: 2)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the order of clips")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the order of clips (default: 0)")
     parser.add_argument(
         "--drop-page-cache", action="store_true",
         help="make the system forget model and libraries before each fresh process",
@@ -86,11 +85,11 @@ def _add_against(parser: argparse.ArgumentParser) -> None:
         "--pairs", type=_positive, metavar="N", help="pairs per clip (default: as --mde needs)"
     )
     group.add_argument(
-        "--mde", type=float, default=3.0, metavar="PERCENT",
+        "--mde", type=float, metavar="PERCENT",
         help="slowdown of a warm call that must not be missed (default: 3)",
     )  # fmt: skip
     group.add_argument(
-        "--max-minutes", type=float, default=10.0, metavar="M",
+        "--max-minutes", type=float, metavar="M",
         help="no more pairs than fit in (default: 10)",
     )  # fmt: skip
 
@@ -122,17 +121,16 @@ def run(options: argparse.Namespace) -> int:
     from asr.bench import clips, record
     from asr.cli import bench_pairs, bench_tables
 
-    plan = _plan(options)
     _check(options)
     with tempfile.TemporaryDirectory(prefix="asr-bench-") as folder:
         manifest = Path(options.workload) if options.workload else clips.DEFAULT
         workload = clips.load(manifest, Path(folder))
         found: Bench | Pairs
         if options.against:
-            found = _against(options, plan, workload, Path(folder))
+            found = _against(options, workload, Path(folder))
             text = bench_pairs.pairs_text(found)
         else:
-            found = _alone(options, plan, workload)
+            found = _alone(options, workload)
             text = bench_tables.bench_text(found)
     if options.output:
         record.write(found, options.output)
@@ -140,29 +138,10 @@ def run(options: argparse.Namespace) -> int:
     return _verdict(found, strict=options.strict)
 
 
-def _plan(options: argparse.Namespace) -> Plan:
-    from asr.bench.run import Plan
-    from asr.hub import DEFAULT_MODEL
-
-    plan = Plan(
-        model=options.model or DEFAULT_MODEL,
-        threads=options.threads,
-        pin=options.pin,
-        warm_up=options.warm_up,
-        repeat=options.repeat,
-        language=options.language,
-        itn=options.itn,
-        seed=options.seed,
-        drop_page_cache=options.drop_page_cache,
-        hyperfine=options.hyperfine,
-        label=options.label,
-    )
-    from dataclasses import replace
-
-    if options.quick:
-        plan = plan.quick()
-    asked = {"cold": options.cold, "idle_s": options.idle, "warm_s": options.seconds}
-    return replace(plan, **{name: value for name, value in asked.items() if value is not None})
+#: Options that say nothing about the other kind of measurement.
+_ALONE_ONLY = ("warm_up", "seconds", "cold", "idle", "seed", "drop_page_cache", "quick",
+               "hyperfine", "label")  # fmt: skip
+_AGAINST_ONLY = ("pairs", "mde", "max_minutes")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -173,6 +152,10 @@ def _check(options: argparse.Namespace) -> None:
     from asr.bench import installs, machine
     from asr.errors import NoisyError, SystemAccessError, UsageError
 
+    unfit, why = (_ALONE_ONLY, "not used with") if options.against else (_AGAINST_ONLY, "needs")
+    for name in unfit:
+        if getattr(options, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')}: {why} --against")
     if options.pin and not set(options.pin) <= os.sched_getaffinity(0):
         allowed = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         raise UsageError(f"--pin: this process may use the cores {allowed}")
@@ -196,17 +179,34 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _alone(options: argparse.Namespace, plan: Plan, workload: Workload) -> Bench:
-    from asr.bench.run import Run
+def _alone(options: argparse.Namespace, workload: Workload) -> Bench:
+    from dataclasses import replace
 
+    from asr.bench.run import Plan, Run
+    from asr.hub import DEFAULT_MODEL
+
+    plan = Plan(
+        model=options.model or DEFAULT_MODEL,
+        threads=options.threads,
+        pin=options.pin,
+        repeat=options.repeat,
+        language=options.language,
+        itn=options.itn,
+        drop_page_cache=options.drop_page_cache,
+        hyperfine=options.hyperfine,
+        label=options.label,
+    )
+    if options.quick:
+        plan = plan.quick()
+    asked = {"cold": options.cold, "idle_s": options.idle, "warm_s": options.seconds,
+             "warm_up": options.warm_up, "seed": options.seed}  # fmt: skip
+    plan = replace(plan, **{name: value for name, value in asked.items() if value is not None})
     return Run(plan, workload, _progress).measure()
 
 
-def _against(options: argparse.Namespace, plan: Plan, workload: Workload, folder: Path) -> Pairs:
+def _against(options: argparse.Namespace, workload: Workload, folder: Path) -> Pairs:
     from asr.bench import installs, versus
 
-    a = installs.find(options.against, folder / "a", _progress)
-    b = installs.snapshot(folder / "b")
     asked = versus.Asked(
         model=options.model,
         threads=options.threads,
@@ -215,9 +215,11 @@ def _against(options: argparse.Namespace, plan: Plan, workload: Workload, folder
         language=options.language,
         itn=options.itn,
         pairs=options.pairs,
-        mde=options.mde / 100,
-        max_s=60 * options.max_minutes,
+        mde=(options.mde or 3.0) / 100,
+        max_s=60 * (options.max_minutes or 10.0),
     )
+    a = installs.find(options.against, folder / "a", _progress)
+    b = installs.snapshot(folder / "b")
     return versus.compare(a, b, workload, asked, _progress)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from asr.bench import versus
 from asr.bench.record import Change, Pairs
 from asr.bench.report import table
-from asr.cli.bench_tables import marks
+from asr.cli.bench_tables import cores, marks
 
 
 def pairs_text(record: Pairs) -> str:
     """Both versions, every ratio that matters, and the verdict in words."""
     options = record.options
     a, b = record.a, record.b
-    where = "any core" if options.pin is None else f"cores {options.pin}"
+    where = cores(options)
     head = (
         f"a  {a.label}{marks(a.tool, a.git)}: asr {a.tool.version}, {a.model.name}\n"
         f"b  {b.label}{marks(b.tool, b.git)}: asr {b.tool.version}, {b.model.name}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asr.bench.record import BUCKETS, TOTAL, UNACCOUNTED, Bench, Git, Tool
+from asr.bench.record import BUCKETS, TOTAL, UNACCOUNTED, Bench, Git, Options, Tool
 from asr.bench.report import table
 from asr.observe import STAGES
 
@@ -47,13 +47,17 @@ def marks(tool: Tool, git: Git | None) -> str:
     return "".join(found + ([" [DIRTY]"] if git is not None and git.dirty else []))
 
 
+def cores(options: Options) -> str:
+    """Where the processes were, in words."""
+    return "any core" if options.pin is None else f"cores {','.join(map(str, options.pin))}"
+
+
 def _head(run: Bench) -> str:
-    tool, fields = run.tool, run.machine.fields
+    tool, fields, options = run.tool, run.machine.fields, run.options
     source = f" {run.git.sha[:9]}" if run.git else ""
-    cores = "any core" if run.options.pin is None else f"cores {run.options.pin}"
     return (
         f"asr {tool.version}{source}{marks(tool, run.git)}, {run.model.name}, "
-        f"{run.options.engine}, {tool.backend}, threads {run.options.threads}, {cores}\n"
+        f"{options.engine}, {tool.backend}, threads {options.threads}, {cores(options)}\n"
         f"{fields.get('cpu')}, {fields.get('cores')} cores; machine {run.machine.fingerprint}"
     )
 
