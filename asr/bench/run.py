@@ -1,17 +1,15 @@
 """One run of one version: cold, idle, evicted and warm calls over a workload, and how quiet it was.
 
-Cold calls come first, while no other process of ours holds the files. Then one resident process
-does the rest.
+Cold calls come first, while no other process of ours holds the files; then resident processes do
+the rest.
 """
 
-import datetime
 import hashlib
 import json
 import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from asr.bench.energy import Meter
 from asr.bench.installs import Install, running
 from asr.bench.measure import Contender, Worker
 from asr.bench.noise import Listener, spread
+from asr.bench.plan import Plan, threads_on, utc_now
 from asr.bench.record import (
     BENCH_SCHEMA,
     Bench,
@@ -38,51 +37,6 @@ Say = Callable[[str], object]
 _RESIDENT = Path(__file__).with_name("resident.py")
 #: Warm rounds before the interval is looked at, and between two looks.
 _LEAST_ROUNDS, _LOOK_EVERY = 10, 5
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run is asked for.
-
-    Attributes:
-        model: folder or name.
-        threads: of the network; None takes what ``asr transcribe`` would.
-        pin: cores to stay on; None leaves it to the system.
-        warm_up: calls per clip before the first one counted.
-        repeat: warm rounds; None goes on until ``half_width``.
-        half_width: half of each bucket's 95 % interval, as a share, that is narrow enough.
-        warm_s: seconds after which warm rounds end even so.
-        cold: fresh processes per clip.
-        others: idle and evicted calls per clip.
-        idle_s: seconds without work before an idle call.
-        language: hint.
-        itn: whether to ask for inverse text normalisation.
-        seed: of the order of clips.
-        drop_page_cache: whether files are forgotten before each cold process.
-        hyperfine: whether hyperfine measures too.
-        label: the user's name for the run.
-    """
-
-    model: str
-    threads: int | None = None
-    pin: tuple[int, ...] | None = None
-    warm_up: int = 3
-    repeat: int | None = None
-    half_width: float = 0.015
-    warm_s: float = 40.0
-    cold: int = 5
-    others: int = 3
-    idle_s: float = 2.0
-    language: str = "auto"
-    itn: bool = False
-    seed: int = 0
-    drop_page_cache: bool = False
-    hyperfine: bool = False
-    label: str | None = None
-
-    def quick(self) -> "Plan":
-        """The same in less time: fewer fresh processes, shorter rounds."""
-        return replace(self, cold=2, others=1, idle_s=min(self.idle_s, 0.5), warm_s=6.0)
 
 
 class Run:
@@ -119,13 +73,11 @@ class Run:
         cache, cold = self._cold(wanted)
         compared = self._hyperfine(program, wanted) if program else None
         listener.probe()
-        with Worker(self._contender(), plan.pin) as worker:
-            for clip in clips:
-                for _ in range(plan.warm_up):
-                    self._call(worker, clip, "warm", 0)
-            start = self._ask(worker, "state")
+        with self._resident() as worker:
             pages_were, others = self._idle_and_evicted(worker)
-            listener.probe()
+        listener.probe()
+        with self._resident() as worker:  # a new one: filling the caches took memory
+            start = self._ask(worker, "state")
             warm, energy = self._warm(worker, listener)
             listener.probe()
             repeated = listener.verdict(_spreads(warm)) == "noisy"
@@ -177,14 +129,15 @@ class Run:
                 rss_start_bytes=start["rss_bytes"],
                 rss_end_bytes=end["rss_bytes"],
                 growth_bytes=end["rss_bytes"] - start["rss_bytes"],
-                calls=len(others) + len(warm),
+                calls=len(warm),
             ),
             energy=energy,
             hyperfine=compared,
             summary=summarise(found, samples),
         )
 
-    def _contender(self) -> Contender:
+    def _resident(self) -> Worker:
+        """A process that has the model loaded and has heard every clip."""
         plan = self._plan
         settings = {
             "model": plan.model,
@@ -192,7 +145,12 @@ class Run:
             "language": plan.language,
             "itn": plan.itn,
         }
-        return Contender("resident process", _RESIDENT, "resident", (json.dumps(settings),))
+        arguments = (json.dumps(settings),)
+        worker = Worker(Contender("resident process", _RESIDENT, "resident", arguments), plan.pin)
+        for clip in self._workload.clips:
+            for _ in range(plan.warm_up):
+                self._call(worker, clip, "warm", 0)
+        return worker
 
     @staticmethod
     def _ask(worker: Worker, *words: str) -> dict[str, Any]:
@@ -310,13 +268,6 @@ class Run:
         )
 
 
-def threads_on(cores: Sequence[int] | None) -> int:
-    """Threads that a process takes by itself when it stays on these cores."""
-    from asr.engines.ort import default_threads
-
-    return default_threads() if cores is None else min(default_threads(), len(cores))
-
-
 def half_width(clips: Sequence[WorkClip], warm: Sequence[Sample]) -> float:
     """Half of the widest bucket's 95 % interval of rtf_warm, as a share of it."""
     plain = [Clip(c.id, c.bucket, c.sha256, c.audio_s, "", True, None) for c in clips]
@@ -342,8 +293,3 @@ def _library_folders() -> list[Path]:
 
     specs = [importlib.util.find_spec(name) for name in ("asr", "onnxruntime", "numpy")]
     return [Path(s.origin).parent for s in specs if s is not None and s.origin]
-
-
-def utc_now() -> str:
-    """ISO 8601 with seconds."""
-    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,6 +12,7 @@ from asr.bench import facts, machine, process
 from asr.bench.clips import WorkClip, Workload, error_rate
 from asr.bench.installs import Install
 from asr.bench.noise import Listener, spread
+from asr.bench.plan import threads_on, utc_now
 from asr.bench.record import (
     PAIRS_SCHEMA,
     Change,
@@ -24,7 +25,6 @@ from asr.bench.record import (
     Sizes,
     Version,
 )
-from asr.bench.run import threads_on, utc_now
 from asr.bench.stats import detectable, mad, signed_rank
 from asr.bench.summary import changes, values
 from asr.hub import DEFAULT_MODEL

@@ -22,8 +22,8 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         "bench",
         help="measure: four RTFs, every stage, cold to warm; or against another version",
         description=(
-            "Measure this machine with a workload of 1 s to 78 s of speech: fresh processes, calls "
-            "after idling, with emptied caches, and warm. Tables go to stdout, progress to stderr."
+            "Measure this machine with 1 s to 78 s of speech: fresh processes, calls after rest or\n"
+            "with emptied caches, warm calls. Tables go to stdout, progress to stderr."
         ),
         epilog=(
             "Exit codes: 12 a text is not the expected one, 15 --strict and the machine is noisy.\n"
@@ -31,6 +31,11 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         ),
         formatter_class=Help,
     )
+    parser.fill = _add_options
+    parser.set_defaults(run=run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="DIR|NAME", help="model folder, or a name (default: tiny-en)"
     )
@@ -72,7 +77,6 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     parser.add_argument("--label", metavar="TEXT", help="a name for the record")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the record there, as JSON")
     _add_against(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_against(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +186,8 @@ def _check(options: argparse.Namespace) -> None:
 def _alone(options: argparse.Namespace, workload: Workload) -> Bench:
     from dataclasses import replace
 
-    from asr.bench.run import Plan, Run
+    from asr.bench.plan import Plan
+    from asr.bench.run import Run
     from asr.hub import DEFAULT_MODEL
 
     plan = Plan(
