@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -241,11 +242,22 @@ def snapshot(tmp_path_factory):
     return installs.snapshot(tmp_path_factory.mktemp("snapshot") / "env")
 
 
-def test_a_snapshot_is_a_copy_that_runs_with_the_same_libraries(snapshot, short_clip):
-    """Its package is its own, the libraries are the running environment's."""
+def test_a_snapshot_is_a_copy_that_runs_with_the_same_libraries(
+    snapshot, short_clip, tmp_path, monkeypatch
+):
+    """Its package is its own, the libraries are the running environment's; PYTHONPATH is not."""
+    (tmp_path / "asr").mkdir()
+    (tmp_path / "asr/__init__.py").write_text("raise SystemExit('another package')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     code = "import asr, numpy; print(asr.__file__); print(numpy.__file__)"
-    told = subprocess.run([snapshot.python, "-c", code], capture_output=True, text=True, cwd="/",
-                          check=True).stdout.split()  # fmt: skip
+    told = subprocess.run(
+        [snapshot.python, "-c", code],
+        env=os.environ | dict(snapshot.environment),
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=True,
+    ).stdout.split()
     assert Path(told[0]).parent == snapshot.package
     assert told[1] == np.__file__
     side, text = process.timed(snapshot, process.Wanted(None, 1), short_clip, 3, None)

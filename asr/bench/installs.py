@@ -242,4 +242,5 @@ def _finish(folder: Path, start: str, label: str, git: Git | None) -> Install:
     )
     command.chmod(0o755)
     compileall.compile_dir(site_packages(folder), quiet=2)
-    return Install(label, command, python, git=git)
+    # A PYTHONPATH of the user's would put another package in front of this one.
+    return Install(label, command, python, {"PYTHONPATH": ""}, git)

@@ -177,7 +177,7 @@ class Run:
 
         plan, samples, states = self._plan, [], set()
         network_folder = find_model(plan.model)
-        files = list(pages.files_of_a_start(network_folder, *_library_folders()))
+        files = list(pages.files_of_a_start(*_library_folders(), network_folder))
         network = max(network_folder.glob("*.onnx"), key=lambda p: p.stat().st_size)
         process.run(self._install, wanted.arguments(self._workload.clips[0].path), plan.pin)
         for number in range(plan.cold):

@@ -22,8 +22,8 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         "bench",
         help="measure: four RTFs, every stage, cold to warm; or against another version",
         description=(
-            "Measure this machine with 1 s to 78 s of speech: fresh processes, calls after rest or\n"
-            "with emptied caches, warm calls. Tables go to stdout, progress to stderr."
+            "Measure this machine with 1 s to 78 s of speech: fresh processes, calls after a\n"
+            "rest or with emptied caches, warm calls. Tables go to stdout, progress to stderr."
         ),
         epilog=(
             "Exit codes: 12 a text is not the expected one, 15 --strict and the machine is noisy.\n"
