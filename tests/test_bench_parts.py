@@ -124,6 +124,11 @@ def test_a_handful_of_pairs_proves_nothing():
     assert stats.signed_rank([1, 1, 1], [2, 2, 2]) == 1 / 8
 
 
+def test_equal_differences_share_their_rank():
+    """Ranks 1.5, 1.5, 3, 4: of the 16 signs, 11 reach the sum of the last alone."""
+    assert stats.signed_rank([1, 1, 1, 1], [1 / 2, 1 / 2, 1 / 4, 8]) == 11 / 16
+
+
 # Noise.
 
 
@@ -310,7 +315,7 @@ def test_a_commit_is_built_once(clone, tmp_path, monkeypatch):
     """From a checkout of exactly that commit; the second time from the cache."""
     built = []
 
-    def build(tree, out, _say, _label):
+    def build(tree, out, *_):
         built.append((tree / "file").read_text())
         return wheel(out / "asr_rtf.whl")
 
@@ -324,6 +329,9 @@ def test_a_commit_is_built_once(clone, tmp_path, monkeypatch):
     assert process.run(found, ["x"]).out == b"9.9\n"
     assert found.wheel_bytes > 100
     assert not list(tmp_path.glob("cache/*/source"))
+    (found.package / "used").touch()
+    again = installs.from_revision("HEAD^", clone, print, cache=tmp_path / "cache")
+    assert (again, (again.package / "used").exists()) == (found, True), "somebody may be using it"
     with pytest.raises(UsageError, match=r"nope: expected a commit of .*, git knows none"):
         installs.from_revision("nope", clone, print, cache=tmp_path / "cache")
 

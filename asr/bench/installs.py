@@ -105,7 +105,8 @@ def from_revision(revision: str, checkout: Path, say: Say, cache: Path | None = 
     found = _git(checkout, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not found:
         raise UsageError(f"{revision}: expected a commit of {checkout}, git knows none")
-    place = (cache or builds_folder()) / f"{found}-{sys.implementation.cache_tag}"
+    kept = cache or builds_folder()
+    place = kept / f"{found}-{sys.implementation.cache_tag}"
     label = revision if found.startswith(revision) else f"{revision} {found[:9]}"
     if not (place / "done").is_file():
         shutil.rmtree(place, ignore_errors=True)
@@ -115,13 +116,18 @@ def from_revision(revision: str, checkout: Path, say: Say, cache: Path | None = 
         if _git(checkout, "worktree", "add", "--detach", "--force", str(tree), found) is None:
             raise MissingToolError(f"{revision}: git cannot check it out")
         try:
-            _wheel(tree, place, say, label)
+            _wheel(tree, place, kept / "target", say, label)
         finally:
             _git(checkout, "worktree", "remove", "--force", str(tree))
         (place / "done").touch()
     (wheel,) = place.glob("*.whl")
-    installed = from_wheel(wheel, place / "env", label)
-    return replace(installed, git=Git(found, False, _git(checkout, "rev-parse", f"{found}^")))
+    git = Git(found, False, _git(checkout, "rev-parse", f"{found}^"))
+    # An environment that is there may be in use; another one of ours has other libraries.
+    env = place / f"env-{hashlib.sha256(_libraries().encode()).hexdigest()[:8]}"
+    if not (env / "done").is_file():
+        from_wheel(wheel, env)
+        (env / "done").touch()
+    return replace(_ready(env, label, git), wheel_bytes=wheel.stat().st_size)
 
 
 def from_directory(folder: Path, target: Path, say: Say) -> Install:
@@ -134,7 +140,7 @@ def from_directory(folder: Path, target: Path, say: Say) -> Install:
     if not (folder / "rust_fe" / "Cargo.toml").is_file():
         raise UsageError(f"{folder}: expected a checkout of asr-rtf, a wheel or a commit")
     target.mkdir(parents=True, exist_ok=True)
-    wheel = _wheel(folder, target, say, str(folder))
+    wheel = _wheel(folder, target, builds_folder() / "target", say, str(folder))
     return replace(from_wheel(wheel, target / "env", folder.absolute().name), git=git_state(folder))
 
 
@@ -187,10 +193,9 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _wheel(tree: Path, out: Path, say: Say, label: str) -> Path:
-    """Build a release wheel of a checkout."""
+def _wheel(tree: Path, out: Path, target: Path, say: Say, label: str) -> Path:
+    """Build a release wheel of a checkout; with a shared target only this crate compiles anew."""
     say(f"building {label}")
-    target = out.parent / "target"  # shared: the second build compiles this crate alone
     command = [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--quiet",
                "--interpreter", sys.executable, "--out", str(out)]  # fmt: skip
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
@@ -221,13 +226,17 @@ def _environment(folder: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         venv.create(folder, symlinks=True, with_pip=False)
         site = site_packages(folder)
-        numpy, libraries = importlib.util.find_spec("numpy"), []
-        if numpy is not None and numpy.origin is not None:
-            libraries.append(str(Path(numpy.origin).parent.parent))
-        (site / "libraries.pth").write_text("\n".join(libraries) + "\n", encoding="utf-8")
+        (site / "libraries.pth").write_text(_libraries() + "\n", encoding="utf-8")
     except OSError as error:
         raise SystemAccessError(f"{folder}: cannot make it: {error.strerror}") from None
     return site
+
+
+def _libraries() -> str:
+    """Where the running environment keeps the libraries: where NumPy is."""
+    spec = importlib.util.find_spec("numpy")
+    assert spec is not None  # noqa: S101 - we need it ourselves
+    return str(Path(spec.origin or "").parent.parent)
 
 
 def _finish(folder: Path, start: str, label: str, git: Git | None) -> Install:
@@ -242,5 +251,10 @@ def _finish(folder: Path, start: str, label: str, git: Git | None) -> Install:
     )
     command.chmod(0o755)
     compileall.compile_dir(site_packages(folder), quiet=2)
+    return _ready(folder, label, git)
+
+
+def _ready(folder: Path, label: str, git: Git | None) -> Install:
     # A PYTHONPATH of the user's would put another package in front of this one.
-    return Install(label, command, python, {"PYTHONPATH": ""}, git)
+    environment = {"PYTHONPATH": ""}
+    return Install(label, folder / "bin" / "asr", folder / "bin" / "python", environment, git)
