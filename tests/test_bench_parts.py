@@ -288,6 +288,29 @@ def test_what_cannot_be_run_says_which_version_and_why(snapshot, tmp_path, short
                       short_clip, 1, None)  # fmt: skip
 
 
+SPOKEN = """{"text": "seven", "timings": {"load": {"import": 20.0, "weight_prepare": 0.5,
+"unaccounted": 0.25, "total": 20.75}, "samples": [
+{"wall": 3.0, "stages": {"read": 1.0, "infer": 1.5, "write": 9.0}},
+{"wall": 2.0, "stages": {"read": 0.5, "infer": 1.25}}]}}"""
+
+
+def test_times_of_a_process_are_what_it_said(tmp_path, short_clip):
+    """Milliseconds become nanoseconds; sums are no phase, and what follows the call no stage."""
+    script = tmp_path / "asr"
+    script.write_text(f"#!/bin/sh\nprintf '%s' '{SPOKEN}'\n")
+    script.chmod(0o755)
+    install = installs.Install("x", script, script)
+    side, text = process.timed(install, process.Wanted(None, 1), short_clip, 2, None)
+    assert text == "seven"
+    assert side.load_ns == {"import": 20_000_000, "weight_prepare": 500_000, "unaccounted": 250_000}
+    assert side.first == Call(
+        3_000_000, {"read": 1_000_000, "infer": 1_500_000, "unaccounted": 500_000}
+    )
+    assert side.warm == [
+        Call(2_000_000, {"read": 500_000, "infer": 1_250_000, "unaccounted": 250_000})
+    ]
+
+
 def wheel(path, version="9.9"):
     """A wheel whose asr prints its version."""
     with zipfile.ZipFile(path, "w") as archive:

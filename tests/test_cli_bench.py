@@ -180,6 +180,11 @@ def test_a_comparison_names_what_is_slower(monkeypatch):
     text = bench_pairs.pairs_text(records.pairs(count=12, factors={"infer": 1.3}, confirm=calm))
     assert "a second run did not confirm it" in text
     assert "SLOWER" not in text
+    text = bench_pairs.pairs_text(records.pairs(count=12, factors={"infer": 0.7}))
+    assert re.search(r"^warm/5 s/infer .* faster$", text, re.M)
+    text = bench_pairs.pairs_text(records.pairs(count=4, factors={"infer": 0.7}))
+    assert "faster" not in text
+    assert text.endswith("too few pairs to call anything slower: expected 7 or more per clip")
     text = bench_pairs.pairs_text(records.pairs(count=12, text_same=False))
     assert "texts: OTHER in 1 s, 5 s" in text
     assert "faster" not in text.splitlines()[-1]

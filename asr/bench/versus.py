@@ -33,8 +33,14 @@ Say = Callable[[str], object]
 #: Makes one fresh process of an install hear a clip; tests put a fake here.
 Start = Callable[[Install, WorkClip], tuple[Side, str]]
 
-#: Pairs per clip from which the noise is estimated; also the fewest that are taken.
-PILOT = 6
+#: How often chance alone may make a metric look slower, before the confirming re-run.
+CHANCE = 0.01
+
+#: With fewer pairs no result is as rare as that.
+FEWEST = math.ceil(-math.log2(CHANCE))
+
+#: Pairs per clip from which the noise is estimated; no fewer are taken unless asked for.
+PILOT = FEWEST + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,19 +233,29 @@ def needed(pilot: Sequence[Pair], mde: float) -> int:
     return max(PILOT, 2 * math.ceil(pairs / 2))
 
 
-def slower(pairs: Sequence[Pair], chance: float = 0.01) -> list[Change]:
+def slower(pairs: Sequence[Pair]) -> list[Change]:
     """The metrics that matter and look slower: by chance alone one in a hundred would.
 
     Of the stages those matter that take 2 % of their call or load, or half a millisecond.
     """
+    return _told_apart(pairs, signed_rank)
+
+
+def faster(pairs: Sequence[Pair]) -> list[Change]:
+    """The metrics that matter and look faster, by the same rule."""
+    return _told_apart(pairs, lambda a, b: signed_rank(b, a))
+
+
+def _told_apart(
+    pairs: Sequence[Pair], chance: Callable[[Sequence[float], Sequence[float]], float]
+) -> list[Change]:
     found = changes(pairs)
     totals = {(c.metric, c.bucket): c.median_a for c in found if c.stage is None}
     return [
-        change
-        for change in found
-        if change.ratio > 1
-        and matters(change, totals[change.metric, change.bucket])
-        and signed_rank(*values(pairs, change.metric, change.bucket, change.stage)) < chance
+        c
+        for c in found
+        if matters(c, totals[c.metric, c.bucket])
+        and chance(*values(pairs, c.metric, c.bucket, c.stage)) < CHANCE
     ]
 
 

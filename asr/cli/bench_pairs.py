@@ -20,10 +20,10 @@ def pairs_text(record: Pairs) -> str:
         f"{options.threads}, {where}; noise {record.noise.class_}, probe "
         f"x{record.noise.probe_ratio:.2f}, steal {100 * record.noise.steal_share:.1f} %"
     )
-    accused = versus.confirmed(record)
-    keys = {(c.metric, c.bucket, c.stage) for c in accused}
+    accused, gained = versus.confirmed(record), versus.faster(record.pairs)
+    words = {_name(c): "faster" for c in gained} | {_name(c): "SLOWER" for c in accused}
     rows = [["metric", "a ms", "b ms", "b / a", "95 % interval", "detectable", "pairs", ""]]
-    rows += [_row(c, confirmed=(c.metric, c.bucket, c.stage) in keys) for c in _shown(record)]
+    rows += [_row(c, words.get(_name(c), "")) for c in _shown(record)]
     return f"{head}\n\n{table(rows)}\n\n{_texts(record)}\n{_sentence(record, accused)}"
 
 
@@ -43,8 +43,7 @@ def _name(change: Change) -> str:
     return "/".join(filter(None, (change.metric, change.bucket, last)))
 
 
-def _row(change: Change, *, confirmed: bool) -> list[str]:
-    word = "SLOWER" if confirmed else "faster" if change.high < 1 else ""
+def _row(change: Change, word: str) -> list[str]:
     return [
         _name(change),
         f"{change.median_a / 1e6:.3f}",
@@ -68,4 +67,6 @@ def _sentence(record: Pairs, accused: list[Change]) -> str:
         return f"slower, and confirmed by a second run: {names}"
     if record.confirm is not None:
         return "some metrics looked slower, a second run did not confirm it"
+    if max(p.round for p in record.pairs) + 1 < versus.FEWEST:
+        return f"too few pairs to call anything slower: expected {versus.FEWEST} or more per clip"
     return "nothing is slower, within what could be detected"
