@@ -125,11 +125,24 @@ reference-networks: .venv-reference/ready ## make tests/networks anew (needs tor
 train-tiny: ## train the built-in model: DATA=manifest.tsv WORK=folder (needs torch, hours)
 	models/tiny-en/recipe.sh $(DATA) $(WORK)
 
+.PHONY: calibrate
+calibrate: $(VENV)/built ## confidence and rejection of a trained model: DATA= TTS= MODEL= WORK= (needs onnx)
+	PYTHONPATH=$(CURDIR) $(BIN)/python models/tiny-en/calibrate.py --data $(DATA) --synthetic $(TTS) \
+	  --model $(MODEL) --out $(WORK)
+
 .PHONY: race
 race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and NumPy, cold start
 	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
 	$(BIN)/python benchmarks/race_decode.py
 	$(BIN)/python benchmarks/cold_start.py
+
+.PHONY: instructions
+instructions: $(VENV)/ready ## instructions of each Rust stage against their budget (needs valgrind)
+	@$(BIN)/python benchmarks/instructions.py
+
+.PHONY: text-by-format
+text-by-format: $(VENV)/built ## texts of every container, encoding, rate and channels against the clip's own
+	$(BIN)/python benchmarks/text_by_format.py
 
 # ---------------------------------------------------------------- for contributors
 

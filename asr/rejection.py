@@ -10,7 +10,7 @@ from asr.errors import LayoutError, SystemAccessError
 from asr.records import Transcript
 
 FILE_NAME = "rejection.json"
-SCHEMA_ID = "asr-rejection/1"
+SCHEMA_ID = "asr-rejection/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +18,25 @@ class Thresholds:
     """What a text needs in order to be shown.
 
     Attributes:
-        confidence: the least, 0 to 1; 0 asks nothing.
+        word_confidence: the least of its least sure word, 0 to 1; 0 asks nothing. One wrong word
+            makes a text wrong, and the mean over all words hides it.
         entropy: the most, nats; None asks nothing.
     """
 
-    confidence: float
+    word_confidence: float
     entropy: float | None
 
-    def accept(self, confidence: float | None, entropy: float | None) -> bool:
-        """Whether a text of this confidence and entropy is shown; None has no text to show."""
-        if confidence is None or entropy is None:
+    def accept(self, word_confidence: float | None, entropy: float | None) -> bool:
+        """Whether a text is shown; None has no text to show.
+
+        Args:
+            word_confidence: of its least sure word, as ``least_word`` says.
+            entropy: of the transcript, nats.
+        """
+        if word_confidence is None or entropy is None:
             return False
-        return confidence >= self.confidence and (self.entropy is None or entropy <= self.entropy)
+        enough = word_confidence >= self.word_confidence
+        return enough and (self.entropy is None or entropy <= self.entropy)
 
     def to_json(self, **facts: object) -> str:
         """The file ``rejection.json`` of a model folder; ``facts`` say where it comes from."""
@@ -54,13 +61,19 @@ def read(folder: Path) -> Thresholds | None:
         raise LayoutError(f"{path}: expected JSON: {error}") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA_ID:
         raise LayoutError(f"{path}: expected an object with schema {SCHEMA_ID}")
-    confidence: Any = found.get("confidence")
+    confidence: Any = found.get("word_confidence")
     entropy: Any = found.get("entropy")
     if not _is_number(confidence) or not 0 <= confidence <= 1:
-        raise LayoutError(f"{path}: confidence: expected 0 to 1, found {confidence!r}")
+        raise LayoutError(f"{path}: word_confidence: expected 0 to 1, found {confidence!r}")
     if entropy is not None and not (_is_number(entropy) and 0 <= entropy < math.inf):
         raise LayoutError(f"{path}: entropy: expected null or nats from 0, found {entropy!r}")
     return Thresholds(float(confidence), None if entropy is None else float(entropy))
+
+
+def least_word(transcript: Transcript) -> float | None:
+    """Confidence of the least sure word; None without words."""
+    words = (word.confidence for segment in transcript.segments for word in segment.words)
+    return min(words, default=None)
 
 
 def apply(transcript: Transcript, thresholds: Thresholds | None) -> Transcript:
@@ -72,7 +85,7 @@ def apply(transcript: Transcript, thresholds: Thresholds | None) -> Transcript:
     """
     if thresholds is None or transcript.no_speech:
         return transcript
-    if thresholds.accept(transcript.confidence, transcript.entropy):
+    if thresholds.accept(least_word(transcript), transcript.entropy):
         return transcript
     return replace(transcript, text="", rejected=True, reason="low_confidence")
 

@@ -15,7 +15,7 @@ import pytest
 from conftest import COMMAND
 from test_evaluate import parse
 
-from asr.rejection import Thresholds
+from asr.rejection import SCHEMA_ID, Thresholds
 
 pytest.importorskip("rapidfuzz", reason="asr evaluate needs it: pip install rapidfuzz")
 
@@ -77,7 +77,7 @@ def test_counts_of_a_known_manifest(cli, tmp_path, lines):
     wer = strings["wer"]
     assert (strings["name"], wer["count"], wer["out_of"]) == ("strings", 2, 12)
     assert (words["words"]["deletions"], words["words_right"]["count"]) == (1, 2)
-    assert found["rejection"] is None
+    assert found["rejection"]["chosen_on"] == []  # the built-in model's own thresholds
     assert [c["errors"] for c in found["worst"]] == [1, 1, 1]
 
 
@@ -162,17 +162,20 @@ def test_thresholds_are_chosen_on_one_split_and_shown_on_another(cli, tmp_path, 
     assert set(verdict["sources"]) == {"strings", "words"}
     stored = json.loads((out / "rejection.json").read_text())
     assert stored == {
-        "schema": "asr-rejection/1", **verdict["thresholds"], "chosen_on": ["dev"],
+        "schema": SCHEMA_ID, **verdict["thresholds"], "chosen_on": ["dev"],
         "max_right_rejected": 0,
     }  # fmt: skip
-    assert "shown when confidence >=" in cli("evaluate", manifest, "--calibrate-on", "dev").out
+    assert (
+        "shown when every word's confidence >="
+        in cli("evaluate", manifest, "--calibrate-on", "dev").out
+    )
 
 
 def test_a_split_of_one_kind_chooses_nothing(cli, tmp_path, lines):
     """Without a wrong text there is nothing to choose: said on stderr, the rest is still told."""
     manifest = write(tmp_path / "m.tsv", *lines[:-1])
     done = cli("evaluate", manifest, "--calibrate-on", "dev", "--json")
-    assert (done.code, check(done.out)["rejection"]) == (0, None)
+    assert (done.code, check(done.out)["rejection"]["chosen_on"]) == (0, [])
     assert "no threshold chosen" in done.err
 
 

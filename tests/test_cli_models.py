@@ -419,6 +419,18 @@ def test_the_hint_names_a_model_only_for_built_in_ones():
     assert hub_package.dictation_hint("toy") is None
 
 
+def test_speech_that_the_built_in_model_cannot_hear_leads_to_the_hint(cli):
+    """Ten sentences of four other languages: most are withheld, each with what to pull instead."""
+    clips = [p for p in sorted((ROOT / "asr/doctor/clips").glob("*.flac")) if p.name[:2] != "en"]
+    done = cli("transcribe", *clips)
+    assert done.code == 0
+    withheld = done.err.count("no text (low_confidence)")
+    assert len(clips) == 10
+    assert withheld >= 7
+    advice = "for free speech: asr models pull sensevoice-small-int8 (242 MB)"
+    assert done.err.count(advice) == withheld
+
+
 # ------------------------------------------------------------------ offline and start-up
 
 

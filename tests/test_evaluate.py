@@ -263,7 +263,7 @@ def sample(entropy=None):
 
 def test_curve_by_hand():
     """Each threshold's two shares, counted by hand; 2 of 16 pairs are the wrong way round."""
-    curve = rejection.curve(sample(), "confidence")
+    curve = rejection.curve(sample(), "word_confidence")
     found = [(round(p.threshold, 9), p.right_rejected, p.wrong_accepted) for p in curve.points[:-1]]
     assert found == [
         (0.1, 0, 1), (0.2, 0, 0.75), (0.3, 0, 0.5), (0.4, 0, 0.25), (0.6, 0.25, 0.25),
@@ -276,7 +276,7 @@ def test_curve_by_hand():
 def test_curve_of_entropy_is_the_mirror():
     """The entropy of these clips is 1 - confidence: same shares, thresholds from above."""
     clips = sample()
-    by_confidence, by_entropy = (rejection.curve(clips, m) for m in ("confidence", "entropy"))
+    by_confidence, by_entropy = (rejection.curve(clips, m) for m in ("word_confidence", "entropy"))
     assert by_entropy.auroc == by_confidence.auroc
     for left, right in zip(by_confidence.points[:-1], by_entropy.points[:-1], strict=True):
         assert right.threshold == pytest.approx(1 - left.threshold)
@@ -293,7 +293,7 @@ def test_curve_of_entropy_is_the_mirror():
 def test_curves_go_from_all_to_nothing(clips):
     """Withheld right texts only grow, shown wrong texts only shrink, whatever the clips."""
     clips = [one("a", "a" if ok else "b", c, entropy=e) for ok, c, e in clips]
-    for measure in ("confidence", "entropy"):
+    for measure in ("word_confidence", "entropy"):
         curve = rejection.curve(clips, measure)
         if curve is None:
             assert len({clip.right for clip in clips}) == 1
@@ -316,7 +316,7 @@ def test_thresholds_cost_no_more_than_they_may(cost, confidence, shown):
     """The fewest wrong texts for the price, then the fewest right ones withheld."""
     clips = sample(entropy=1.0)
     chosen = rejection.choose(clips, cost)
-    assert chosen.confidence == pytest.approx(confidence)
+    assert chosen.word_confidence == pytest.approx(confidence)
     assert chosen.entropy is None
     assert rejection.effect(clips, chosen).wrong_accepted.count == shown
 
@@ -325,7 +325,7 @@ def test_entropy_rejects_what_confidence_cannot():
     """Equal confidences, different entropies: the second threshold does the work."""
     clips = [one("a", "a", 0.5, entropy=0.1), one("a", "b", 0.5, entropy=0.9)]
     chosen = rejection.choose(clips, 0)
-    assert (chosen.confidence, chosen.entropy) == (0, 0.5)
+    assert (chosen.word_confidence, chosen.entropy) == (0, 0.5)
 
 
 def test_the_laxest_of_equal_thresholds():
@@ -363,6 +363,16 @@ def test_a_choice_keeps_its_promise(clips, cost):
     effect = rejection.effect(clips, chosen)
     assert effect.right_rejected.value <= cost
     assert effect.wrong_accepted.value <= 1
+
+
+def test_the_least_sure_word_decides():
+    """A mean of 0.6 hides a word at 0.4; so the text is withheld, and one of two 0.6 is shown."""
+    hidden = heard(("a", 0.9), ("b", 0.4), expected="a c", entropy=1)
+    even = heard(("a", 0.6), ("b", 0.6), expected="a b", entropy=1)
+    assert hidden.confidence == pytest.approx(even.confidence)
+    shown = [rejection.shows(rejection.Thresholds(0.5, None), clip) for clip in (hidden, even)]
+    assert shown == [False, True]
+    assert rejection.choose([hidden, even], 0) == rejection.Thresholds(0.5, None)
 
 
 def test_effect_by_hand():
@@ -480,7 +490,7 @@ def test_thresholds_that_were_not_chosen_here(tmp_path):
     assert shown == ["shown", "1", "1", "0", "0", "1", "0", "0", "0", "0", "0"]
     text = " ".join(parse((tmp_path / "report.html").read_text()).text)
     assert "The model folder's own thresholds." in text
-    assert "shown when confidence >= 0.65" in "\n".join(table.lines(evaluation))
+    assert "shown when every word's confidence >= 0.65" in "\n".join(table.lines(evaluation))
 
 
 def test_pictures_of_odd_sources():

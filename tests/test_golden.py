@@ -285,7 +285,8 @@ def test_text_and_ids_equal_funasr_onnx(recognizer, monkeypatch, tmp_path, name)
     monkeypatch.setenv("ASR_DUMP", str(tmp_path))
     transcript = recognizer.transcribe(ROOT / "golden" / "audio" / ALL[name]["file"])
     report = report_of(name)
-    assert transcript.text == report["text"]
+    # What was heard; whether it is sure enough to be shown is ours to decide.
+    assert " ".join(segment.text for segment in transcript.segments) == report["text"]
     decoded = compare.load(tmp_path / name / "09-decode.npz")
     tags = int(decoded["prompt_frames"])
     assert [*decoded["argmax"][:tags], *decoded["token_ids"]] == report["ids"]

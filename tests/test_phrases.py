@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from fakes import PIECES, SHIFT_S
 from hypothesis import given
 from hypothesis import strategies as st
@@ -235,6 +236,25 @@ def test_judge_shows_the_label_or_withholds():
     heard = lamp.decode(logits(one_hot([0, 0], SMALL)))
     silent = phrases.judge(transcript_of(heard, SMALL), [heard])
     assert (silent.text, silent.rejected, silent.reason) == ("", False, "silence")
+
+
+def test_other_speech_is_withheld_and_silence_is_silence():
+    """No phrase fits: what was heard stays in the segments; one accepted piece speaks for all."""
+    listed = PhraseList(["b b b"], SMALL)
+    other = listed.decode(logits(one_hot([4, 3, 0], SMALL)))
+    assert (other.hits, other.accepted) == ((), False)
+    withheld = phrases.judge(transcript_of(other, SMALL), [other])
+    assert (withheld.text, withheld.rejected, withheld.reason) == ("", True, "low_confidence")
+    assert (withheld.segments[0].text, withheld.no_speech) == ("ab", False)
+
+    found = listed.decode(logits(one_hot([1, 3, 1, 3, 1, 3], SMALL)))
+    assert phrases.judge(transcript_of(found, SMALL), [other, found]).text == "b b b"
+
+
+def test_the_default_score_is_the_one_that_was_chosen():
+    """-1 nat per row with speech; the number is explained in docs/phrases.md."""
+    assert PhraseList(["a"], SMALL).min_score == -1.0
+    assert "`score` >= -1.0" in (ROOT / "docs/phrases.md").read_text(encoding="utf-8")
 
 
 def test_reads_a_file(tmp_path):

@@ -41,13 +41,13 @@ def test_what_is_written_is_read(tmp_path):
     ("text", "message"),
     [
         ("{", "expected JSON"),
-        ("[1]", "schema asr-rejection/1"),
-        ({}, "confidence: expected 0 to 1, found None"),
-        ({"confidence": 1.1}, "found 1.1"),
-        ({"confidence": True}, "found True"),
-        ({"confidence": "0.5"}, "found '0.5'"),
-        ({"confidence": 0.5, "entropy": -1}, "entropy: expected null or nats"),
-        ({"confidence": float("nan")}, "found nan"),
+        ("[1]", "schema asr-rejection/2"),
+        ({}, "word_confidence: expected 0 to 1, found None"),
+        ({"word_confidence": 1.1}, "found 1.1"),
+        ({"word_confidence": True}, "found True"),
+        ({"word_confidence": "0.5"}, "found '0.5'"),
+        ({"word_confidence": 0.5, "entropy": -1}, "entropy: expected null or nats"),
+        ({"word_confidence": float("nan")}, "found nan"),
     ],
 )
 def test_damaged_thresholds_are_a_damaged_model(tmp_path, text, message):
@@ -75,6 +75,17 @@ def test_a_withheld_text(strict, clip, recognizer):
     assert not withheld.no_speech
     same = {"wall_s": 0.0, "text": "", "rejected": True, "reason": "low_confidence"}
     assert replace(withheld, **same) == replace(heard, **same)
+
+
+def test_one_doubtful_word_withholds_the_text(recognizer, clip):
+    """The bound is on the least sure word, not on the mean of all."""
+    heard = recognizer.transcribe(clip)
+    least = rejection.least_word(heard)
+    words = [word.confidence for segment in heard.segments for word in segment.words]
+    assert least == min(words) < heard.confidence
+    between = Thresholds((least + heard.confidence) / 2, None)
+    assert rejection.apply(heard, between).rejected
+    assert not rejection.apply(heard, Thresholds(least, None)).rejected
 
 
 def test_the_command_tells_why(cli, strict, clip):

@@ -9,7 +9,7 @@ from asr.evaluate.rejection import shows
 from asr.evaluate.report import Evaluation, to_json
 
 _COLUMNS = ("line", "path", "source", "speaker", "split", "audio_s", "expected", "heard", "errors",
-            "words", "right", "confidence", "entropy", "shown")  # fmt: skip
+            "words", "right", "confidence", "word_confidence", "entropy", "shown")  # fmt: skip
 
 
 def make_folder(folder: Path) -> None:
@@ -67,12 +67,12 @@ def _clips(evaluation: Evaluation) -> str:
     limits = evaluation.verdict.thresholds if evaluation.verdict else None
     lines = ["\t".join(_COLUMNS)]
     for clip in evaluation.clips:
-        shown = clip.confidence is not None and (limits is None or shows(limits, clip))
+        shown = clip.word_confidence is not None and (limits is None or shows(limits, clip))
         fields = (
             clip.row.line, clip.row.path, clip.row.source, clip.row.speaker, clip.row.split,
             f"{clip.audio_s:.3f}", clip.row.transcript, clip.text, clip.words.errors,
-            clip.words.expected, int(clip.right), _number(clip.confidence), _number(clip.entropy),
-            int(shown),
+            clip.words.expected, int(clip.right), _number(clip.confidence),
+            _number(clip.word_confidence), _number(clip.entropy), int(shown),
         )  # fmt: skip
         lines.append("\t".join(" ".join(str(field).split()) for field in fields))
     return "\n".join(lines) + "\n"

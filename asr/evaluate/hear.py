@@ -10,6 +10,7 @@ from asr.evaluate.clips import Clips
 from asr.evaluate.manifest import Failure, Row
 from asr.recognizer import Recognizer
 from asr.records import Transcript
+from asr.rejection import least_word
 from asr.text import join_segments
 
 
@@ -40,6 +41,7 @@ class Clip:
         characters: the same counts by character.
         heard: the heard words with their confidence.
         confidence: of the transcript; None without tokens.
+        word_confidence: of its least sure word; None without words.
         entropy: of the transcript, nats; None without tokens.
         audio_s: seconds of sound.
         wall_s: seconds of hearing it.
@@ -52,6 +54,7 @@ class Clip:
     characters: Edits
     heard: tuple[HeardWord, ...]
     confidence: float | None
+    word_confidence: float | None
     entropy: float | None
     audio_s: float
     wall_s: float
@@ -133,6 +136,7 @@ def compare(row: Row, transcript: Transcript) -> Clip:
             for (unit, confidence), ok in zip(confident, right, strict=True)
         ),
         confidence=transcript.confidence,
+        word_confidence=least_word(transcript),
         entropy=transcript.entropy,
         audio_s=transcript.audio_s,
         wall_s=transcript.wall_s,

@@ -169,7 +169,8 @@ def _verdict(verdict: Verdict | None) -> str:
     shown = verdict.wer_accepted
     return (
         "<h2>Thresholds</h2>"
-        f"<p>A text is shown when its confidence is at least {limits.confidence:.4g}{ceiling}. "
+        "<p>A text is shown when the confidence of its least sure word is at least "
+        f"{limits.word_confidence:.4g}{ceiling}. "
         f"{origin} Word error rate of the texts shown: {_interval(shown)}.</p>{table}"
     )
 

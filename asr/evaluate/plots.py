@@ -104,7 +104,8 @@ def _rejection(evaluation: Evaluation) -> bytes:
         axes.plot(
             [100 * p.right_rejected for p in curve.points],
             [100 * p.wrong_accepted for p in curve.points],
-            color=colour, linewidth=1.8, label=f"{curve.measure} (AUROC {curve.auroc:.3f})",
+            color=colour, linewidth=1.8,
+            label=f"{curve.measure.replace('_', ' ')} (AUROC {curve.auroc:.3f})",
         )  # fmt: skip
     verdict = evaluation.verdict
     if verdict and verdict.reported.right_rejected and verdict.reported.wrong_accepted:

@@ -1,4 +1,4 @@
-"""When to withhold a text: what a threshold of confidence and of entropy costs and buys.
+"""When to withhold a text: what a threshold of word confidence and of entropy costs and buys.
 
 Only clips in which something was heard are judged: an empty text is withheld already.
 """
@@ -39,7 +39,7 @@ class Curve:
     """Every threshold of one measure.
 
     Attributes:
-        measure: ``confidence`` (the least) or ``entropy`` (the most).
+        measure: ``word_confidence`` (of the least sure word, the least) or ``entropy`` (the most).
         auroc: chance that a right text has the better value than a wrong one, 0.5 is a coin.
         points: from showing everything to showing nothing.
     """
@@ -82,7 +82,7 @@ def effect(clips: Sequence[Clip], thresholds: Thresholds) -> Effect:
 
 def shows(thresholds: Thresholds, clip: Clip) -> bool:
     """Whether a clip's text is shown. A clip without text shows none."""
-    return thresholds.accept(clip.confidence, clip.entropy)
+    return thresholds.accept(clip.word_confidence, clip.entropy)
 
 
 def curve(clips: Sequence[Clip], measure: str) -> Curve | None:
@@ -90,7 +90,7 @@ def curve(clips: Sequence[Clip], measure: str) -> Curve | None:
 
     Args:
         clips: any.
-        measure: ``confidence`` or ``entropy``.
+        measure: ``word_confidence`` or ``entropy``.
 
     Returns:
         None unless some texts are right and some are wrong.
@@ -130,7 +130,7 @@ def choose(clips: Sequence[Clip], max_right_rejected: float) -> Thresholds | Non
     right, wrong = _with_text(clips)
     if not right or not wrong:
         return None
-    confidences = _between([c.confidence for c in clips if c.confidence is not None])
+    confidences = _between([c.word_confidence for c in clips if c.word_confidence is not None])
     entropies = _between([c.entropy for c in clips if c.entropy is not None])
     floors = np.concatenate([[0.0], confidences])
     ceilings = np.concatenate([[np.inf], entropies[::-1]])
@@ -146,7 +146,7 @@ def choose(clips: Sequence[Clip], max_right_rejected: float) -> Thresholds | Non
 
 def _with_text(clips: Sequence[Clip]) -> tuple[list[Clip], list[Clip]]:
     """Clips heard right and wrong, of those in which something was heard."""
-    heard = [clip for clip in clips if clip.confidence is not None]
+    heard = [clip for clip in clips if clip.word_confidence is not None]
     return [clip for clip in heard if clip.right], [clip for clip in heard if not clip.right]
 
 
@@ -165,6 +165,6 @@ def _shown(
     ceilings: npt.NDArray[np.float64],
 ) -> npt.NDArray[Any]:
     """How many texts each pair shows: float64 (floors, ceilings)."""
-    confident = np.array([clip.confidence for clip in clips])[:, None] >= floors
+    confident = np.array([clip.word_confidence for clip in clips])[:, None] >= floors
     certain = np.array([clip.entropy for clip in clips])[:, None] <= ceilings
     return confident.T.astype(np.float64) @ certain.astype(np.float64)

@@ -66,7 +66,7 @@ class Verdict:
     """Thresholds, where they come from, and what they do.
 
     Attributes:
-        thresholds: of confidence and entropy.
+        thresholds: of word confidence and entropy.
         chosen_on: the splits that chose them; empty when the model folder brought them.
         max_right_rejected: what the choice was allowed to cost; None when it was not made here.
         validation: what they do to the clips that chose them; None when none did.
@@ -98,7 +98,7 @@ class Evaluation:
         worst: the most word errors for their length first.
         sure_but_wrong: wrong clips, the most confident first.
         calibration: of the heard words.
-        curves: of confidence and of entropy; empty unless some texts are right and some wrong.
+        curves: of word confidence and of entropy; empty unless some texts are right and some wrong.
         verdict: None without thresholds.
         clips: all clips reported.
         failures: lines of the manifest that could not be evaluated.
@@ -131,7 +131,7 @@ def evaluate(
     """Work out everything from the clips reported."""
     wrong = [clip for clip in clips if not clip.right]
     sure = [clip for clip in wrong if clip.confidence is not None]
-    curves = (curve(clips, "confidence"), curve(clips, "entropy"))
+    curves = (curve(clips, "word_confidence"), curve(clips, "entropy"))
     return Evaluation(
         manifest=manifest,
         model=model,
@@ -256,6 +256,7 @@ def _clip(clip: Clip) -> dict[str, object]:
         "errors": clip.words.errors,
         "words": clip.words.expected,
         "confidence": clip.confidence,
+        "word_confidence": clip.word_confidence,
         "entropy": clip.entropy,
     }
 

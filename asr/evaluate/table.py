@@ -34,7 +34,9 @@ def lines(evaluation: Evaluation) -> list[str]:
             f"right, ECE {c.ece:.3f}"
         )
     if e.curves:
-        found = ", ".join(f"{curve.measure} {curve.auroc:.3f}" for curve in e.curves)
+        found = ", ".join(
+            f"{curve.measure.replace('_', ' ')} {curve.auroc:.3f}" for curve in e.curves
+        )
         told.append(f"  telling right from wrong texts (AUROC): {found}")
     if e.verdict:
         told += _verdict(e.verdict, e.splits)
@@ -82,7 +84,7 @@ def _verdict(verdict: Verdict, splits: Sequence[str]) -> list[str]:
          *_rate(f.silent_quiet))
         for name, f in rows
     ]  # fmt: skip
-    title = f"shown when confidence >= {limits.confidence:.4g}{ceiling}"
+    title = f"shown when every word's confidence >= {limits.word_confidence:.4g}{ceiling}"
     return ["", f"  {title}", *(f"  {line}" for line in _aligned([head, *cells]))]
 
 

@@ -1,6 +1,7 @@
-"""The test sets as waveforms: what the test split says, as recorded, padded, joined, or no speech.
+"""The test sets as waveforms: what a split says, as recorded, padded, joined, or no speech.
 
-Built from the test split alone, with fixed seeds, so every model hears the same.
+Built from one split alone, with fixed seeds, so every model hears the same. The validation split
+gives sets of the same kinds, on which thresholds are chosen.
 """
 
 from __future__ import annotations
@@ -74,14 +75,14 @@ class TestSets:
         makers: for every set's name a function that yields its utterances.
     """
 
-    def __init__(self, data: Path, synthetic: Path, splits: Splits) -> None:
+    def __init__(self, data: Path, synthetic: Path, splits: Splits, split: str = "test") -> None:
         self._store = AudioStore(data.parent)
         self._synthetic, self._synthetic_store = synthetic, AudioStore(synthetic.parent)
-        self._splits = splits
-        self._test: dict[str, list[Clip]] = defaultdict(list)
+        self._splits, self._split = splits, split
+        self._clips: dict[str, list[Clip]] = defaultdict(list)
         for clip in read_clips(data, splits):
-            if clip.split == "test":
-                self._test[clip.source].append(clip)
+            if clip.split == split:
+                self._clips[clip.source].append(clip)
         self.makers: dict[str, Callable[[], Iterator[Utterance]]] = {
             "Speech Commands words": lambda: self._as_recorded("speech_commands"),
             "- the ten commands": self._ten_commands,
@@ -93,7 +94,7 @@ class TestSets:
             "'(hey) computer', other corpus": lambda: self._as_recorded("precise"),
             **{
                 f"device phrases, {voice}": self._phrase_maker(voice)
-                for voice in splits.voices("test")
+                for voice in splits.voices(split)
             },
             "speechocean762 sentences": lambda: self._as_recorded("speechocean762"),
             "LJSpeech sentences": lambda: self._as_recorded("ljspeech_part"),
@@ -105,7 +106,7 @@ class TestSets:
         return Utterance(clip.path, clip.text, self._store.waveform(clip.path))
 
     def _as_recorded(self, source: str) -> Iterator[Utterance]:
-        return (self._hear(clip) for clip in self._test[source])
+        return (self._hear(clip) for clip in self._clips[source])
 
     def _ten_commands(self) -> Iterator[Utterance]:
         return (u for u in self._as_recorded("speech_commands") if u.text in COMMANDS)
@@ -127,11 +128,11 @@ class TestSets:
             yield Utterance(f"{clips[0].speaker} string {number}", text, waveform)
 
     def _digit_strings(self) -> Iterator[Utterance]:
-        return self._strings(self._test["fsdd"], DIGIT_STRINGS, (3, 6), seed=5)
+        return self._strings(self._clips["fsdd"], DIGIT_STRINGS, (3, 6), seed=5)
 
     def _command_strings(self) -> Iterator[Utterance]:
         by_speaker: dict[str, list[Clip]] = defaultdict(list)
-        for clip in self._test["speech_commands"]:
+        for clip in self._clips["speech_commands"]:
             by_speaker[clip.speaker].append(clip)
         for number, (_, clips) in enumerate(sorted(by_speaker.items())):
             if len(clips) > 3:
@@ -140,7 +141,7 @@ class TestSets:
     def _phrase_maker(self, voice: str) -> Callable[[], Iterator[Utterance]]:
         def make() -> Iterator[Utterance]:
             for row in read_table(self._synthetic):
-                if row["speaker"] == voice and row["split"] == "test":
+                if row["speaker"] == voice and row["split"] == self._split:
                     waveform = self._synthetic_store.waveform(row["path"])
                     yield Utterance(row["path"], row["transcript"], waveform)
 
@@ -148,12 +149,11 @@ class TestSets:
 
     def _recorded_noise(self) -> Iterator[Utterance]:
         for path in sorted(self._store.names("noise")):
-            if self._splits.of_clip(path, "noise", "") == "test":
+            if self._splits.of_clip(path, "noise", "") == self._split:
                 yield Utterance(path, "", self._store.waveform(path))
 
-    @staticmethod
-    def _generated_noise() -> Iterator[Utterance]:
-        rng = np.random.default_rng(9)
+    def _generated_noise(self) -> Iterator[Utterance]:
+        rng = np.random.default_rng(9 if self._split == "test" else 10)
         for number in range(GENERATED_NOISES):
             seconds = rng.uniform(0.5, 6)
             time = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, as one enum; `py.rs` maps it to the classes of `asr.errors`.
+//! Everything that can go wrong, as one enum; `py` maps it to the classes of `asr.errors`.
 
 use std::fmt;
 
