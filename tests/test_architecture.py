@@ -20,8 +20,8 @@ FLOORS = [
      "asr.observe", "asr.rejection", "asr.phrases", "asr.languages", "asr.punctuation"},
     {"asr.layouts", "asr.hub", "asr.vad"},
     {"asr.recognizer"},
-    {"asr.bench", "asr.evaluate", "asr.profile"},
-    {"asr.doctor"},
+    {"asr.evaluate", "asr.profile"},
+    {"asr.bench", "asr.doctor"},
     {"asr.cli"},
 ]  # fmt: skip
 RUST_FLOORS = [

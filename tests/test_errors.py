@@ -25,21 +25,25 @@ CODES = {
     "AudioError": 3,
     "LayoutError": 4,
     "EngineError": 4,
+    "RecordError": 4,
     "FrontEndError": 4,
     "DecodeError": 4,
     "SystemAccessError": 5,
     "SourceError": 6,
     "MissingToolError": 7,
     "TextChangedError": 12,
+    "NoisyError": 15,
 }
 BUILTINS = {
     "UsageError": ValueError,
     "AudioError": ValueError,
     "LayoutError": ValueError,
+    "RecordError": ValueError,
     "FrontEndError": ValueError,
     "DecodeError": ValueError,
     "EngineError": RuntimeError,
     "TextChangedError": RuntimeError,
+    "NoisyError": RuntimeError,
     "SystemAccessError": OSError,
     "MissingToolError": ImportError,
     "SourceError": OSError,
@@ -78,6 +82,19 @@ def changed(tmp_path):
     raise seen[0]
 
 
+def noisy(_):
+    """A record of a loud machine, judged strictly."""
+    import dataclasses
+
+    import records
+
+    from asr.cli import bench
+
+    found = records.bench()
+    loud = dataclasses.replace(found.noise, class_="noisy")
+    bench._verdict(dataclasses.replace(found, noise=loud), strict=True)
+
+
 TRIGGERS = {
     "UsageError": lambda _: asr.Recognizer.load(threads=0),
     "AudioError": lambda p: fakes.recognizer(fakes.rows([])).transcribe(p / "nope.wav"),
@@ -91,6 +108,7 @@ TRIGGERS = {
     ),
     "SystemAccessError": lambda p: fakes.recognizer(fakes.rows([])).transcribe(loop(p)),
     "TextChangedError": changed,
+    "NoisyError": noisy,
 }
 
 
