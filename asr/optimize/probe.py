@@ -1,0 +1,108 @@
+"""What a graph's bookkeeping tensors hold for one clip at a time, found by running it.
+
+Exporters spell masks, shapes and positions in a dozen ways. What they compute depends on the number
+of frames alone, so running the graph at several lengths tells what they are, whatever the spelling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asr.optimize.graph import Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import onnx
+
+Array = npt.NDArray[Any]
+
+#: Frames per probe: the shortest, and lengths that share no factor with a size in the network.
+LENGTHS = (1, 2, 5, 17, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Names of the network's inputs.
+
+    Attributes:
+        speech: features (batch, frames, columns).
+        lengths: frames of each clip.
+        columns: of ``speech``.
+        prompts: the inputs that choose prompt rows.
+    """
+
+    speech: str
+    lengths: str
+    columns: int
+    prompts: tuple[str, ...]
+
+    def feeds(self, frames: int) -> dict[str, Array]:
+        """Inputs of one clip of random features."""
+        rng = np.random.default_rng(frames)
+        speech = rng.standard_normal((1, frames, self.columns), np.float32)
+        ids = {name: np.zeros(1, np.int32) for name in self.prompts}
+        return {self.speech: speech, self.lengths: np.array([frames], np.int32), **ids}
+
+
+def bookkeeping(graph: Graph, roles: Roles) -> set[str]:
+    """Tensors that depend on the number of frames alone, never on what the features say."""
+    free = {roles.lengths}
+    for node in graph.ordered():
+        inputs = [name for name in node.input if name]
+        if node.op_type == "Shape" or all(n in free or graph.is_constant(n) for n in inputs):
+            free.update(node.output)
+    return {name for name in free if not graph.is_constant(name)}
+
+
+def edge(graph: Graph, roles: Roles) -> list[tuple[onnx.NodeProto, int]]:
+    """Where bookkeeping meets the features: (node, index of its input)."""
+    free = bookkeeping(graph, roles)
+    return [
+        (node, i)
+        for node in graph.ordered()
+        for i, name in enumerate(node.input)
+        if name in free and not all(out in free for out in node.output)
+    ]
+
+
+def run(
+    graph: Graph, roles: Roles, tensors: Sequence[str], shapes: Sequence[str]
+) -> list[tuple[dict[str, Array], dict[str, tuple[int, ...]]]]:
+    """Run the graph at every length.
+
+    Args:
+        graph: not changed.
+        roles: its inputs.
+        tensors: whose values to return.
+        shapes: whose shapes to return.
+
+    Returns:
+        for every length: values by name, shapes by name.
+    """
+    from onnx import helper
+
+    from asr.engines.ort import quick_session
+
+    asked = list(dict.fromkeys(tensors))
+    measured = list(dict.fromkeys(shapes))
+    extra = [helper.make_node("Shape", [name], [f"{name}//shape"]) for name in measured]
+    model = graph.snapshot([*asked, *(f"{n}//shape" for n in measured)], extra)
+    session = quick_session(model.SerializeToString())
+    wanted = {i.name for i in session.get_inputs()}
+    found = []
+    for frames in LENGTHS:
+        feeds = {k: v for k, v in roles.feeds(frames).items() if k in wanted}
+        values = session.run(None, feeds)
+        dims = values[len(asked) :]
+        found.append(
+            (
+                dict(zip(asked, values, strict=False)),
+                {n: tuple(map(int, d)) for n, d in zip(measured, dims, strict=True)},
+            )
+        )
+    return found
