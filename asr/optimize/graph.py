@@ -34,6 +34,9 @@ class Graph:
         self.outputs = [o.name for o in model.graph.output]
         self._weights = {i.name: i for i in model.graph.initializer}
         self._arrays: dict[str, Array] = {}
+        self._names = set(self._weights) | {
+            name for node in model.graph.node for name in (*node.input, *node.output)
+        }
         self._count = 0
         self.producer: dict[str, onnx.NodeProto] = {}
         self._users: dict[str, dict[int, onnx.NodeProto]] = defaultdict(dict)
@@ -103,6 +106,12 @@ class Graph:
 
     # -------------------------------------------------------------- rewriting
 
+    def _new_name(self, kind: str) -> str:
+        while (name := f"{kind}_{self._count}") in self._names:
+            self._count += 1
+        self._names.add(name)
+        return name
+
     def add(
         self,
         op_type: str,
@@ -119,12 +128,10 @@ class Graph:
         """
         from onnx import helper
 
-        self._count += 1
-        names = [f"opt_{self._count}_{i}" for i in range(outputs)]
+        names = [self._new_name(op_type) for _ in range(outputs)]
         node = helper.make_node(
-            op_type, list(inputs), names, name=f"opt_{op_type}_{self._count}", domain=domain,
-            **values,
-        )  # fmt: skip
+            op_type, list(inputs), names, name=names[0], domain=domain, **values
+        )
         self._enter(node)
         if domain:
             self.need_domain(domain)
@@ -138,8 +145,7 @@ class Graph:
         """
         from onnx import numpy_helper
 
-        self._count += 1
-        name = f"opt_constant_{self._count}"
+        name = self._new_name("weight")
         array = np.array(array, order="C")  # keeps a scalar's shape ()
         self._weights[name] = numpy_helper.from_array(array, name)
         self._arrays[name] = array
@@ -159,8 +165,7 @@ class Graph:
             maker = self.producer.pop(tensor)
             for i, name in enumerate(maker.output):
                 if name == tensor:
-                    self._count += 1
-                    maker.output[i] = f"opt_old_{self._count}"
+                    maker.output[i] = self._new_name("unused")
             self._enter(helper.make_node("Identity", [by], [tensor]))
         if old is not None:
             self._drop_unused(old)

@@ -15,14 +15,12 @@ import numpy.typing as npt
 from asr.optimize.graph import Graph
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import onnx
 
 Array = npt.NDArray[Any]
 
 #: Frames per probe: the shortest, and lengths that share no factor with a size in the network.
-LENGTHS = (1, 2, 5, 17, 31)
+LENGTHS = (1, 2, 5, 17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +57,83 @@ def bookkeeping(graph: Graph, roles: Roles) -> set[str]:
     return {name for name in free if not graph.is_constant(name)}
 
 
-def edge(graph: Graph, roles: Roles) -> list[tuple[onnx.NodeProto, int]]:
-    """Where bookkeeping meets the features: (node, index of its input)."""
-    free = bookkeeping(graph, roles)
-    return [
-        (node, i)
-        for node in graph.ordered()
-        for i, name in enumerate(node.input)
-        if name in free and not all(out in free for out in node.output)
-    ]
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A place where a node of the features uses a bookkeeping tensor.
+
+    Attributes:
+        output: the first tensor that the node makes; it names the node in any copy of the graph.
+        index: which of its inputs.
+        tensor: the bookkeeping tensor.
+        values: what it holds, one array for each of LENGTHS.
+        unchanged: inputs of the node with the shape of its output at every length.
+    """
+
+    output: str
+    index: int
+    tensor: str
+    values: tuple[Array, ...]
+    unchanged: frozenset[str]
+
+    def node(self, graph: Graph) -> onnx.NodeProto | None:
+        """The node, if it still uses the tensor."""
+        node = graph.producer.get(self.output)
+        return node if node is not None and node.input[self.index] == self.tensor else None
 
 
-def run(
-    graph: Graph, roles: Roles, tensors: Sequence[str], shapes: Sequence[str]
-) -> list[tuple[dict[str, Array], dict[str, tuple[int, ...]]]]:
-    """Run the graph at every length.
+def observe(graph: Graph, roles: Roles) -> list[Meeting]:
+    """Run the graph at every length and look at each meeting.
 
     Args:
         graph: not changed.
         roles: its inputs.
-        tensors: whose values to return.
-        shapes: whose shapes to return.
-
-    Returns:
-        for every length: values by name, shapes by name.
     """
+    free = bookkeeping(graph, roles)
+    places = [
+        (node, i, name)
+        for node in graph.ordered()
+        for i, name in enumerate(node.input)
+        if name in free and not all(out in free for out in node.output)
+    ]
+    measured = {
+        name
+        for node, _, _ in places
+        for name in (*node.input, node.output[0])
+        if name and not graph.is_constant(name)
+    }
+    runs = _run(graph, roles, {name for _, _, name in places}, measured)
+    return [
+        Meeting(
+            node.output[0],
+            i,
+            tensor,
+            tuple(values[tensor] for values, _ in runs),
+            frozenset(
+                name
+                for name in node.input
+                if name in measured and all(s[name] == s[node.output[0]] for _, s in runs)
+            ),
+        )
+        for node, i, tensor in places
+    ]
+
+
+def _run(
+    graph: Graph, roles: Roles, tensors: set[str], shapes: set[str]
+) -> list[tuple[dict[str, Array], dict[str, tuple[int, ...]]]]:
+    """For every length: values of some tensors, shapes of others."""
     from onnx import helper
 
     from asr.engines.ort import quick_session
 
-    asked = list(dict.fromkeys(tensors))
-    measured = list(dict.fromkeys(shapes))
+    asked, measured = sorted(tensors), sorted(shapes)
     extra = [helper.make_node("Shape", [name], [f"{name}//shape"]) for name in measured]
     model = graph.snapshot([*asked, *(f"{n}//shape" for n in measured)], extra)
     session = quick_session(model.SerializeToString())
     wanted = {i.name for i in session.get_inputs()}
     found = []
     for frames in LENGTHS:
-        feeds = {k: v for k, v in roles.feeds(frames).items() if k in wanted}
-        values = session.run(None, feeds)
+        values = session.run(None, {k: v for k, v in roles.feeds(frames).items() if k in wanted})
         dims = values[len(asked) :]
         found.append(
             (

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asr.optimize import probe
 from asr.optimize.graph import Array, Graph
-from asr.optimize.probe import Roles
+from asr.optimize.probe import Meeting
 
 if TYPE_CHECKING:
     import onnx
@@ -24,46 +23,44 @@ if TYPE_CHECKING:
 _LARGEST = 4096
 
 
-def run(graph: Graph, roles: Roles) -> int:
+def run(graph: Graph, meetings: list[Meeting]) -> int:
     """Remove masks, and replace what is the same at every length by a constant.
+
+    Args:
+        graph: is rewritten.
+        meetings: of this graph.
 
     Returns:
         how many tensors were replaced.
     """
-    edge = probe.edge(graph, roles)
-    shapes = [
-        name
-        for node, _ in edge
-        for name in (*node.input, *node.output)
-        if node.op_type in ("Mul", "Where") and name and not graph.is_constant(name)
-    ]
-    found = probe.run(graph, roles, [node.input[i] for node, i in edge], shapes)
     done = 0
-    for node, i in edge:
-        values = [value[node.input[i]] for value, _ in found]
-        same = _passes_through(node, i, values)
-        if same is not None and all(s.get(same) == s[node.output[0]] for _, s in found):
-            graph.replace(node.output[0], same)
+    for met in meetings:
+        node = met.node(graph)
+        if node is None:
+            continue
+        same = _passes_through(node, met)
+        if same in met.unchanged:
+            graph.replace(met.output, same)
             done += 1
-        elif (constant := _constant(values)) is not None:
-            graph.set_input(node, i, graph.add_constant(constant))
+        elif (constant := _constant(met.values)) is not None:
+            graph.set_input(node, met.index, graph.add_constant(constant))
             done += 1
     return done
 
 
-def _passes_through(node: onnx.NodeProto, i: int, values: list[Array]) -> str | None:
-    """The input that comes out unchanged, if one does."""
-    if node.op_type == "Mul" and all((v == 1).all() for v in values):
-        return str(node.input[1 - i])
-    if node.op_type == "Where" and i == 0:
-        if not any(v.any() for v in values):
+def _passes_through(node: onnx.NodeProto, met: Meeting) -> str:
+    """The input that comes out unchanged; empty if none does."""
+    if node.op_type == "Mul" and all((v == 1).all() for v in met.values):
+        return str(node.input[1 - met.index])
+    if node.op_type == "Where" and met.index == 0:
+        if not any(v.any() for v in met.values):
             return str(node.input[2])
-        if all(v.all() for v in values):
+        if all(v.all() for v in met.values):
             return str(node.input[1])
-    return None
+    return ""
 
 
-def _constant(values: list[Array]) -> Array | None:
+def _constant(values: tuple[Array, ...]) -> Array | None:
     """The value of every length, if it is one."""
     first = values[0]
     if first.size > _LARGEST or any(v.shape != first.shape for v in values):

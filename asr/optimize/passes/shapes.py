@@ -9,29 +9,33 @@ Proves what it assumes by running the graph at several lengths (``asr.optimize.p
 
 from __future__ import annotations
 
-from asr.optimize import probe
 from asr.optimize.graph import Array, Graph
-from asr.optimize.probe import Roles
+from asr.optimize.probe import Meeting
 
 
-def run(graph: Graph, roles: Roles) -> int:
+def run(graph: Graph, meetings: list[Meeting]) -> int:
     """Replace computed targets.
+
+    Args:
+        graph: is rewritten.
+        meetings: of this graph.
 
     Returns:
         how many were replaced.
     """
-    edge = [node for node, i in probe.edge(graph, roles) if node.op_type == "Reshape" and i == 1]
-    found = probe.run(graph, roles, [node.input[1] for node in edge], [])
     done = 0
-    for node in edge:
-        target = _target([value[node.input[1]] for value, _ in found])
+    for met in meetings:
+        node = met.node(graph)
+        if node is None or node.op_type != "Reshape" or met.index != 1:
+            continue
+        target = _target(met.values)
         if target is not None:
             graph.set_input(node, 1, graph.add_constant(target))
             done += 1
     return done
 
 
-def _target(values: list[Array]) -> Array | None:
+def _target(values: tuple[Array, ...]) -> Array | None:
     """One target for every length: the dimension that varies is left to the runtime."""
     first = values[0]
     varies = [k for k in range(first.size) if len({int(v[k]) for v in values}) > 1]
