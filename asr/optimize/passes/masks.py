@@ -1,8 +1,9 @@
 """Masks and constants of a batch of one clip disappear.
 
 Assumes: the batch is 1 and ``speech_lengths`` is its number of frames; ``Binding.bind`` always
-says so. Then a mask is ones everywhere, and ``Where`` never takes its other side. Multiplying by 1
-and choosing by a false condition change no bit: bit-identical.
+says so. Then a mask is ones everywhere, or zeros where it is added, and ``Where`` never takes its
+other side. Multiplying by 1, adding 0 and choosing by a false condition change no value:
+bit-identical.
 
 Proves what it assumes by running the graph at several lengths (``asr.optimize.probe``).
 """
@@ -51,6 +52,8 @@ def run(graph: Graph, meetings: list[Meeting]) -> int:
 def _passes_through(node: onnx.NodeProto, met: Meeting) -> str:
     """The input that comes out unchanged; empty if none does."""
     if node.op_type == "Mul" and all((v == 1).all() for v in met.values):
+        return str(node.input[1 - met.index])
+    if node.op_type == "Add" and not any(v.any() for v in met.values):
         return str(node.input[1 - met.index])
     if node.op_type == "Where" and met.index == 0:
         if not any(v.any() for v in met.values):
