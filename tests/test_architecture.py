@@ -20,6 +20,7 @@ FLOORS = [
      "asr.engines", "asr.observe", "asr.rejection", "asr.phrases", "asr.languages",
      "asr.punctuation"},
     {"asr.layouts", "asr.hub"},
+    {"asr.optimize"},
     {"asr.recognizer"},
     {"asr.bench", "asr.evaluate", "asr.profile"},
     {"asr.doctor"},
@@ -27,7 +28,7 @@ FLOORS = [
 ]  # fmt: skip
 RUST_FLOORS = [
     {"error"},
-    {"config", "simd", "counter"},
+    {"config", "simd", "counter", "cpu"},
     {"frame", "mel", "lfr", "cmvn", "ctc"},
     {"fbank", "phrases"},
     {"py"},

@@ -7,17 +7,17 @@ of frames alone, so running the graph at several lengths tells what they are, wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from asr.optimize.graph import Graph
+from asr.engines.base import TensorInfo
+from asr.optimize.graph import Array, Graph
 
 if TYPE_CHECKING:
     import onnx
 
-Array = npt.NDArray[Any]
+    from asr.layouts import Layout
 
 #: Frames per probe: the shortest, and lengths that share no factor with a size in the network.
 LENGTHS = (1, 2, 5, 17)
@@ -25,19 +25,41 @@ LENGTHS = (1, 2, 5, 17)
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Names of the network's inputs.
+    """Names of the network's tensors.
 
     Attributes:
         speech: features (batch, frames, columns).
         lengths: frames of each clip.
         columns: of ``speech``.
         prompts: the inputs that choose prompt rows.
+        scores: what comes out.
     """
 
     speech: str
     lengths: str
     columns: int
     prompts: tuple[str, ...]
+    scores: str
+
+    @classmethod
+    def of(cls, layout: Layout, model: onnx.ModelProto) -> Roles:
+        """Find the tensors in a network.
+
+        Raises:
+            LayoutError: it has others.
+        """
+        binding = layout.connect(
+            tuple(map(_info, model.graph.input)), tuple(map(_info, model.graph.output))
+        )
+        names = binding.inputs
+        recipe = layout.front_end
+        return cls(
+            speech=names["speech"],
+            lengths=names["speech_lengths"],
+            columns=recipe.lfr_m * recipe.num_mel_bins,
+            prompts=(names["language"], names["textnorm"]),
+            scores=binding.scores,
+        )
 
     def feeds(self, frames: int) -> dict[str, Array]:
         """Inputs of one clip of random features."""
@@ -45,6 +67,12 @@ class Roles:
         speech = rng.standard_normal((1, frames, self.columns), np.float32)
         ids = {name: np.zeros(1, np.int32) for name in self.prompts}
         return {self.speech: speech, self.lengths: np.array([frames], np.int32), **ids}
+
+
+def _info(tensor: onnx.ValueInfoProto) -> TensorInfo:
+    dims = tensor.type.tensor_type.shape.dim
+    shape = tuple(d.dim_value or d.dim_param or None for d in dims)
+    return TensorInfo(tensor.name, "", shape)
 
 
 def bookkeeping(graph: Graph, roles: Roles) -> set[str]:
@@ -130,10 +158,9 @@ def _run(
     extra = [helper.make_node("Shape", [name], [f"{name}//shape"]) for name in measured]
     model = graph.snapshot([*asked, *(f"{n}//shape" for n in measured)], extra)
     session = quick_session(model.SerializeToString())
-    wanted = {i.name for i in session.get_inputs()}
     found = []
     for frames in LENGTHS:
-        values = session.run(None, {k: v for k, v in roles.feeds(frames).items() if k in wanted})
+        values = session.run(None, roles.feeds(frames))
         dims = values[len(asked) :]
         found.append(
             (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from asr.layouts import Layout
     from asr.optimize.verify import Comparison
 Pass = Callable[[Graph, list[Meeting]], int]
 
@@ -85,15 +86,14 @@ _PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 
-def rewrite(network: Path, roles: Roles, wanted: Wanted, *, threads: int) -> Rewritten:
+def rewrite(layout: Layout, wanted: Wanted, *, threads: int) -> Rewritten:
     """Take one network through the passes.
 
     Even a pass that changes no value can let the runtime fuse, and so round, in another way: what
     is lossless is found by comparing scores, never by reasoning alone.
 
     Args:
-        network: an ``.onnx`` file, with its weights inside or beside it.
-        roles: its inputs.
+        layout: the model directory; its network may keep its weights inside or beside it.
         wanted: what may be done.
         threads: of the runs that prove it.
 
@@ -102,8 +102,9 @@ def rewrite(network: Path, roles: Roles, wanted: Wanted, *, threads: int) -> Rew
     """
     import onnx
 
-    source = onnx.load(network)
-    judge = _Judge(network, roles, threads)
+    source = onnx.load(layout.network)
+    roles = Roles.of(layout, source)
+    judge = _Judge(layout.network, roles, threads)
     meetings = observe(Graph(source), roles)
     passes = [
         (name, run)

@@ -53,12 +53,7 @@ class Comparison:
 
 def scores(network: Engine, roles: Roles, lengths: Sequence[int] = LENGTHS) -> list[Array]:
     """What a network says to random features, one array (rows, ids) per length."""
-    names = {t.name for t in network.inputs}
-    found = []
-    for frames in lengths:
-        feeds = {k: v for k, v in roles.feeds(frames).items() if k in names}
-        found.append(next(iter(network.run(feeds).values()))[0])
-    return found
+    return [network.run(roles.feeds(frames))[roles.scores][0] for frames in lengths]
 
 
 def compare(before: Sequence[Array], after: Sequence[Array]) -> Comparison:
