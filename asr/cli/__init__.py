@@ -36,7 +36,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import doctor, evaluate, inspect, models, profile, transcribe
+    from asr.cli import doctor, evaluate, inspect, models, optimize, profile, transcribe
 
     parser = argparse.ArgumentParser(
         prog="asr",
@@ -60,7 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, evaluate, profile, models, doctor):
+    for module in (transcribe, inspect, optimize, evaluate, profile, models, doctor):
         module.add_parser(commands)
     return parser
 
