@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from asr.cli import Help
-from asr.errors import TextChangedError, UsageError
+from asr.errors import MissingToolError, TextChangedError, UsageError
 
 TYPE_CHECKING = False  # as in transcribe.py
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
         0.
     """
     import shutil
+    from importlib.util import find_spec
     from pathlib import Path
 
     from asr import _rust_fe
@@ -73,6 +74,10 @@ def run(options: argparse.Namespace) -> int:
     from asr.optimize import folder
     from asr.optimize.rewrite import Wanted, rewrite
 
+    if find_spec("onnx") is None:
+        raise MissingToolError(
+            "asr optimize: expected the package onnx, found none; pip install 'asr-rtf[optimize]'"
+        )
     output = Path(options.output)
     layout = open_layout(find_model(options.model))
     features = _rust_fe.build_info()["byte_features"]
@@ -120,7 +125,7 @@ def _name(layout: Layout, wanted: Wanted) -> str:
     """Name of the new network: the one that its layout gives to such a network."""
     if not wanted.int8:
         return layout.network.name
-    return {"funasr": "model_quant.onnx", "sherpa": "model.int8.onnx"}[layout.kind]
+    return {"funasr": "model_quant.onnx", "sherpa-onnx": "model.int8.onnx"}[layout.kind]
 
 
 def _tell(layout: Layout, rewritten: Rewritten) -> None:

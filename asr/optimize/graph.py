@@ -89,9 +89,10 @@ class Graph:
             return self.constant(node.input[0])
         if node.op_type == "Constant":
             value = attributes(node).get("value")
-            array = numpy_helper.to_array(value) if value is not None else None
-            if array is not None:
-                self._arrays[tensor] = array
+            if value is None:
+                return None  # another spelling, such as value_float
+            array = numpy_helper.to_array(value)
+            self._arrays[tensor] = array
             return array
         return None
 
@@ -119,7 +120,7 @@ class Graph:
         outputs: int = 1,
         *,
         domain: str = "",
-        **values: object,
+        **values: Any,  # noqa: ANN401 - as onnx takes them
     ) -> list[str]:
         """Append a node.
 
@@ -205,7 +206,7 @@ class Graph:
     @property
     def opset(self) -> int:
         """Version of the standard operators."""
-        return next(e.version for e in self.model.opset_import if e.domain in ("", "ai.onnx"))
+        return int(next(e.version for e in self.model.opset_import if e.domain in ("", "ai.onnx")))
 
     def snapshot(
         self, outputs: Sequence[str], extra: Sequence[onnx.NodeProto] = ()

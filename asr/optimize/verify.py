@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from asr.engines.base import Engine
-    from asr.optimize.probe import Array, Roles
+    from asr.optimize.graph import Array
+    from asr.optimize.probe import Roles
 
 #: Frames: the shortest, odd ones, and up to 36 s, beyond the longest piece.
 LENGTHS = (1, 2, 5, 17, 31, 93, 250, 600)

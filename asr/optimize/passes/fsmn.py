@@ -34,6 +34,8 @@ def run(graph: Graph) -> int:
     found = [_match(graph, node) for node in graph.of_type("Conv") if _is_depthwise(graph, node)]
     if not found:
         return 0
+    if graph.opset < 13:
+        raise NoMatch(f"expected operator set 13 or later, found {graph.opset}")
     axis = graph.add_constant(np.array([1], np.int64))
     for conv, tail, source, (left, right) in found:
         weight = graph.constant(conv.input[1])
