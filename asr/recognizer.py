@@ -87,6 +87,19 @@ class Recognizer:
         count = threads or default_threads()
         step = observer.step
         layout = step("layout", open_layout, find_model(os.fspath(model)))
+        return cls.from_layout(layout, threads=count, backend=backend, observer=observer)
+
+    @classmethod
+    def from_layout(
+        cls,
+        layout: Layout,
+        *,
+        threads: int,
+        backend: str | None = None,
+        observer: Observer = SILENT,
+    ) -> "Recognizer":
+        """Load the model of a directory that is understood already; as ``load`` says."""
+        step = observer.step
         try:
             front_end = step("front_end", lambda: FrontEnd(layout.front_end, backend=backend))
         except FrontEndError as error:
@@ -97,7 +110,7 @@ class Recognizer:
         engine = step(
             "session_create",
             lambda: OrtEngine(
-                network, name=str(layout.network), threads=count, folder=layout.network.parent
+                network, name=str(layout.network), threads=threads, folder=layout.network.parent
             ),
         )
         return cls(layout, front_end, engine)

@@ -19,6 +19,7 @@ FLOORS = [
     {"asr.audio", "asr.frontend", "asr.ctc", "asr.text", "asr.formats", "asr.engines",
      "asr.observe", "asr.rejection", "asr.phrases", "asr.languages", "asr.punctuation"},
     {"asr.layouts", "asr.hub", "asr.vad"},
+    {"asr.optimize"},
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
@@ -26,7 +27,7 @@ FLOORS = [
 ]  # fmt: skip
 RUST_FLOORS = [
     {"error"},
-    {"config", "simd", "counter"},
+    {"config", "simd", "counter", "cpu"},
     {"frame", "mel", "lfr", "cmvn", "ctc", "cut", "energy"},
     {"fbank", "phrases"},
     {"py"},

@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import bench, doctor, evaluate, inspect, models, profile, transcribe
+    from asr.cli import bench, doctor, evaluate, inspect, models, optimize, profile, transcribe
 
     parser = Parser(
         prog="asr",
@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, bench, evaluate, profile, models, doctor):
+    for module in (transcribe, inspect, optimize, bench, evaluate, profile, models, doctor):
         module.add_parser(commands)
     return parser
 

@@ -148,6 +148,16 @@ class OrtEngine:
         return Path(self._session.end_profiling()), start_ns
 
 
+def quick_session(model: bytes) -> Any:  # noqa: ANN401 - the runtime has no types
+    """A bare session for a few runs: neither optimised nor prepacked, so it loads at once."""
+    ort = import_runtime()
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 def _info(tensor: Any) -> TensorInfo:  # noqa: ANN401 - the runtime has no types
     return TensorInfo(tensor.name, tensor.type, tuple(tensor.shape))
 
