@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from asr.cli import build_parser
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 CHINESE = (ROOT / "README.zh-CN.md").read_text()
@@ -190,7 +192,19 @@ INDENTED = [
 ]
 
 
-@pytest.mark.parametrize("command", sorted(set(INDENTED)))
+#: Commands that measure for minutes: here their options are read, tests/test_cli_bench.py and
+#: the system tests run them.
+MEASURES = ("asr bench", "asr gate", "asr history backfill")
+
+
+@pytest.mark.parametrize("command", sorted(c for c in set(INDENTED) if c.startswith(MEASURES)))
+def test_commands_that_measure_are_understood(command):
+    """The options exist and their values are read."""
+    words = shlex.split(command)[1:]
+    assert build_parser().parse_args(words).command == words[0]
+
+
+@pytest.mark.parametrize("command", sorted(c for c in set(INDENTED) if not c.startswith(MEASURES)))
 def test_indented_commands_work(command, sandbox, short_clip, cli, monkeypatch):
     """Each exits 0 in the same folder, with the lists that the pages tell of."""
     monkeypatch.chdir(sandbox)
