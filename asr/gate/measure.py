@@ -44,7 +44,7 @@ class Effort:
 
 
 #: Few minutes: a short call, where fixed costs show, and one long enough for every stage.
-QUICK = Effort(("1 s", "15 s"), repeat=20, pilot=14, most=20, max_s=80.0)
+QUICK = Effort(("1 s", "15 s"), repeat=20, pilot=14, most=30, max_s=80.0)
 FULL = Effort(("1 s", "5 s", "15 s", "30 s", "long"), repeat=20, pilot=14, most=80, max_s=900.0)
 
 
