@@ -148,6 +148,16 @@ instructions: $(VENV)/ready ## instructions of each Rust stage against their bud
 text-by-format: $(VENV)/built ## texts of every container, encoding, rate and channels against the clip's own
 	$(BIN)/python benchmarks/text_by_format.py
 
+# ---------------------------------------------------------------- slower, larger, wrong?
+
+.PHONY: gate
+gate: $(VENV)/built ## judge this version against its parent, the reference and the budget
+	$(BIN)/asr gate --quick
+
+.PHONY: gate-proof
+gate-proof: $(VENV)/built ## prove the gate with planted regressions (RUNS=20: hours; resumable)
+	$(BIN)/python benchmarks/gate_proof.py --runs $(or $(RUNS),20) --write docs/gate-proof.md
+
 # ---------------------------------------------------------------- for contributors
 
 .PHONY: fmt

@@ -23,7 +23,8 @@ FLOORS = [
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
-    {"asr.cli"},
+    {"asr.gate"},
+    {"asr.cli", "asr.testing"},
 ]  # fmt: skip
 RUST_FLOORS = [
     {"error"},

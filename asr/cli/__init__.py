@@ -54,7 +54,17 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import bench, doctor, evaluate, inspect, models, optimize, profile, transcribe
+    from asr.cli import (
+        bench,
+        doctor,
+        evaluate,
+        gate,
+        inspect,
+        models,
+        optimize,
+        profile,
+        transcribe,
+    )
 
     parser = Parser(
         prog="asr",
@@ -67,6 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe calls -o out --format srt  subtitles of a folder\n"
             "  asr inspect tiny-en                  what a model is made of\n"
             "  asr bench --quick                    how fast this machine is, stage by stage\n"
+            "  asr gate --quick                     is this version slower than its parent\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
             "  asr profile clip.wav                 every native call and block of memory\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
@@ -79,7 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, optimize, bench, evaluate, profile, models, doctor):
+    for module in (transcribe, inspect, optimize, bench, gate, evaluate, profile, models, doctor):
         module.add_parser(commands)
     return parser
 
