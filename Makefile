@@ -78,7 +78,7 @@ test-python: $(VENV)/built ## Python tests
 	@HYPOTHESIS_PROFILE=$${CI:+ci} $(BIN)/python -m pytest -q -m "not system" tests
 
 .PHONY: test-system
-test-system: $(VENV)/built .venv-peers/ready ## system calls, cold start, races; needs strace and the peers
+test-system: $(VENV)/built .venv-peers/ready ## system calls, cold start, races; needs strace, hyperfine and the peers
 	@echo "== system tests"
 	@$(BIN)/python -m pytest -q -rP -m system tests
 

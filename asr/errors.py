@@ -36,6 +36,12 @@ class EngineError(AsrError, RuntimeError):
     exit_code = 4
 
 
+class RecordError(AsrError, ValueError):
+    """A measurement record, workload or budget file that is not what it should be."""
+
+    exit_code = 4
+
+
 class FrontEndError(AsrError, ValueError):
     """The front end got a recipe or an array it cannot work on."""
 
@@ -70,3 +76,9 @@ class TextChangedError(AsrError, RuntimeError):
     """The same sound gave another text: a faster run with other text is not faster."""
 
     exit_code = 12
+
+
+class NoisyError(AsrError, RuntimeError):
+    """The machine was too busy, or the build unfit, for a number that somebody relies on."""
+
+    exit_code = 15

@@ -11,46 +11,18 @@ bound exceeds its limit.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
 from asr.bench import machine
+from asr.bench.measure import Command, abba
 from asr.bench.report import table
-from asr.bench.stats import ratio_interval
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = os.environ | {"ORT_DISABLE_TELEMETRY": "1"}
+QUIET = {"ORT_DISABLE_TELEMETRY": "1"}
 CLIP = ROOT / "golden" / "audio" / "transcribe_me.wav"
-
-
-def wall_ms(command: list[str]) -> float:
-    """Run a command to its end; return milliseconds. A failure ends the benchmark."""
-    start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, check=False, env=ENVIRONMENT)
-    spent = 1e3 * (time.perf_counter() - start)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr.decode()}")
-    return spent
-
-
-def pairs_of(command: list[str], base: list[str], count: int) -> tuple[list[float], list[float]]:
-    """Run both in turn, the order swapped in every other pair, after one run of each to warm up."""
-    wall_ms(base)
-    wall_ms(command)
-    ours, least = [], []
-    for pair in range(count):
-        if pair % 2:
-            ours.append(wall_ms(command))
-            least.append(wall_ms(base))
-        else:
-            least.append(wall_ms(base))
-            ours.append(wall_ms(command))
-    return ours, least
 
 
 def main() -> int:
@@ -68,19 +40,20 @@ def main() -> int:
     races = [
         (
             "asr transcribe",
-            [asr, "transcribe", str(options.clip)],
-            [python, "-c", "import numpy, onnxruntime"],
+            (asr, "transcribe", str(options.clip)),
+            (python, "-c", "import numpy, onnxruntime"),
             options.max_transcribe,
         ),
-        ("asr --help", [asr, "--help"], [python, "-c", "import argparse"], options.max_help),
+        ("asr --help", (asr, "--help"), (python, "-c", "import argparse"), options.max_help),
     ]
     record = {"machine": machine.fields(), "unit": "wall ms", "races": {}}
     print("{cpu}, {cores} cores, Python {python}".format(**record["machine"]))
     rows = [["command", "ms", "least", "ms", "ratio", "95 % interval", "limit", ""]]
     over = False
     for name, command, base, limit in races:
-        ours, least = pairs_of(command, base, options.pairs)
-        ratio = ratio_interval(least, ours)
+        race = abba(Command(base, QUIET), Command(command, QUIET), options.pairs, warm_up=1)
+        ratio = race.ratio("wall_ns")
+        least, ours = ([s.wall_ns / 1e6 for s in side] for side in (race.a, race.b))
         over = over or ratio.high > limit
         rows.append(
             [

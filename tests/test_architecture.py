@@ -20,8 +20,8 @@ FLOORS = [
      "asr.engines", "asr.observe", "asr.rejection", "asr.phrases"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
-    {"asr.bench", "asr.evaluate"},
-    {"asr.doctor"},
+    {"asr.evaluate"},
+    {"asr.bench", "asr.doctor"},
     {"asr.cli"},
 ]  # fmt: skip
 RUST_FLOORS = [

@@ -56,6 +56,7 @@ def test_links_lead_somewhere():
         "docs/architecture.md",
         "docs/models.md",
         "docs/audio.md",
+        "docs/bench.md",
         "docs/output.md",
         "docs/evaluate.md",
         "docs/phrases.md",

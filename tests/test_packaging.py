@@ -33,6 +33,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         "asr/builtin/tiny-en/model_quant.onnx",
         "asr/builtin/tiny-en/README.md",
         "asr/cli/transcribe.py",
+        "asr/bench/workload/default.tsv",
+        "asr/bench/workload/seven-slt.wav",
     }
     assert wanted - names == set()
     tops = {name.partition("/")[0] for name in names}

@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 from asr import _rust_fe
+from asr.bench.record import Machine
 
 
 def fields() -> dict[str, str | int | float]:
@@ -31,6 +32,11 @@ def fingerprint() -> str:
     """16 hexadecimal digits; runs with different ones are never compared for a verdict."""
     text = json.dumps(fields(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def here() -> Machine:
+    """Both, as a record has them."""
+    return Machine(fingerprint(), dict(fields()))
 
 
 def _read(path: str) -> str:

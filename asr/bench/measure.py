@@ -1,15 +1,19 @@
 """Interleaved measurement: two contenders in separate processes, on the same core, ABBA."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from asr.bench.stats import Interval, ratio_interval
-from asr.errors import MissingToolError, TextChangedError
+from asr.errors import AsrError, MissingToolError, TextChangedError
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -50,20 +54,126 @@ class Sample:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that has ended well.
+
+    Attributes:
+        process_ns: spawn to exit.
+        cpu_ns: user and system time of all its threads.
+        peak_rss_bytes: most memory it held.
+        out: what it wrote to stdout.
+    """
+
+    process_ns: int
+    cpu_ns: int
+    peak_rss_bytes: int
+    out: bytes
+
+
+def spawn(
+    command: Sequence[str],
+    *,
+    name: str,
+    cores: Sequence[int] | None = None,
+    environment: Mapping[str, str] | None = None,
+    errors_by_code: Mapping[int, type[AsrError]] | None = None,
+) -> Ended:
+    """Run a command to its end.
+
+    Args:
+        command: program and arguments.
+        name: for messages.
+        cores: those to stay on; None leaves it to the system.
+        environment: variables on top of ours.
+        errors_by_code: what to raise for an exit code.
+
+    Raises:
+        MissingToolError: it cannot be started, or fails; with the last line it printed.
+    """
+    with tempfile.TemporaryFile() as errors, on(cores):
+        start_ns = time.perf_counter_ns()
+        try:
+            process = subprocess.Popen(  # noqa: S603 - what the caller wants measured
+                command, env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            )  # fmt: skip
+        except OSError as error:
+            message = f"{name}: {command[0]} cannot be started: {error.strerror}"
+            raise MissingToolError(message) from None
+        assert process.stdout is not None  # noqa: S101 - Popen was told to pipe
+        out = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process_ns = time.perf_counter_ns() - start_ns
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stdout.close()
+        if process.returncode:
+            errors.seek(0)
+            last = _last_line(errors.read().decode(errors="replace"))
+            kind = (errors_by_code or {}).get(process.returncode, MissingToolError)
+            raise kind(f"{name}: ended with {process.returncode}: {last}")
+    cpu_ns = round(1e9 * (usage.ru_utime + usage.ru_stime))
+    return Ended(process_ns, cpu_ns, 1024 * usage.ru_maxrss, out)
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it said nothing"])[-1]
+
+
+@contextlib.contextmanager
+def on(cores: Sequence[int] | None) -> Iterator[None]:
+    """Be on these cores, so that a child starts there; afterwards where we were."""
+    if cores is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Runner(Protocol):
+    """Anything that can be measured once."""
+
+    def run(self) -> Sample:
+        """Run once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, started anew for every run.
+
+    Attributes:
+        words: program and arguments.
+        environment: variables on top of ours.
+    """
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self) -> Sample:
+        """Run to the end; raises as ``spawn``."""
+        ended = spawn(self.words, name=" ".join(self.words), environment=self.environment)
+        return Sample(ended.process_ns, ended.cpu_ns, "")
+
+
 class Worker:
     """A process that runs one contender when asked; a context manager.
 
     Args:
         contender: what to run.
-        core: the core to stay on; None leaves it to the system.
+        cores: those to stay on; None leaves it to the system.
 
     Raises:
         MissingToolError: the contender could not be built, with the last line it printed.
     """
 
-    def __init__(self, contender: Contender, core: int | None = None) -> None:
+    def __init__(self, contender: Contender, cores: Sequence[int] | None = None) -> None:
         self._contender = contender
-        where = "any" if core is None else str(core)
+        where = "any" if cores is None else ",".join(map(str, cores))
         self._process = subprocess.Popen(  # noqa: S603 - our own worker
             [contender.python, str(_WORKER), where, str(contender.file), contender.function,
              *contender.arguments],
@@ -79,18 +189,21 @@ class Worker:
 
     def _fail(self) -> None:
         _, errors = self._process.communicate()
-        last = (errors.strip().splitlines() or ["it said nothing"])[-1]
-        raise MissingToolError(f"{self._contender.name}: could not be measured: {last}")
+        name = self._contender.name
+        raise MissingToolError(f"{name}: could not be measured: {_last_line(errors)}")
 
-    def run(self) -> Sample:
+    def run(self, *arguments: str) -> Sample:
         """Run once.
+
+        Args:
+            arguments: of the contender's callable.
 
         Raises:
             MissingToolError: the process died.
         """
         assert self._process.stdin is not None  # noqa: S101
         try:
-            self._process.stdin.write("run\n")
+            self._process.stdin.write(json.dumps(arguments) + "\n")
             self._process.stdin.flush()
             answer = self._answer()
         except BrokenPipeError:
@@ -108,7 +221,7 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Race:
     """Runs of two contenders, taken side by side.
 
     Attributes:
@@ -130,7 +243,7 @@ class Pairs:
         )
 
 
-def abba(a: Worker, b: Worker, pairs: int, *, warm_up: int = 2) -> Pairs:
+def abba(a: Runner, b: Runner, pairs: int, *, warm_up: int = 2) -> Race:
     """Measure pairs in the order a b, b a, a b ...: drift hits both alike.
 
     Args:
@@ -157,23 +270,24 @@ def abba(a: Worker, b: Worker, pairs: int, *, warm_up: int = 2) -> Pairs:
         else:
             samples_a.append(a.run())
             samples_b.append(b.run())
-    return Pairs(tuple(samples_a), tuple(samples_b))
+    return Race(tuple(samples_a), tuple(samples_b))
 
 
-def race(contenders: Sequence[Contender], pairs: int, *, core: int | None = 0) -> dict[str, Pairs]:
+def race(contenders: Sequence[Contender], pairs: int, *, core: int | None = 0) -> dict[str, Race]:
     """Measure every contender against the first, two processes alive at a time.
 
     Args:
         contenders: the first is the base of all ratios.
         pairs: per contender.
-        core: the core that all workers share in turn.
+        core: the core that all workers share in turn; None leaves it to the system.
 
     Returns:
         name -> pairs, for all but the first.
     """
     base, *others = contenders
+    cores = None if core is None else (core,)
     found = {}
     for other in others:
-        with Worker(base, core) as a, Worker(other, core) as b:
+        with Worker(base, cores) as a, Worker(other, cores) as b:
             found[other.name] = abba(a, b, pairs)
     return found

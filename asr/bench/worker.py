@@ -2,12 +2,12 @@
 
 Run as a script, in any environment, by ``asr.bench.measure``; it needs the standard library only:
 
-    python worker.py CORE FILE.py FUNCTION [ARGUMENT ...]
+    python worker.py CORES FILE.py FUNCTION [ARGUMENT ...]
 
-FUNCTION of FILE.py gets the arguments (strings) and returns a callable without arguments. Each
-line on stdin asks for one run; the answer is one line of JSON: wall and CPU nanoseconds, and what
-the callable returned, if that is a string (a text or a hash to compare). CORE is a core number to
-stay on, or ``any``.
+FUNCTION of FILE.py gets the arguments (strings) and returns a callable. Each line on stdin asks
+for one run, with the callable's arguments as a JSON list; the answer is one line of JSON: wall and
+CPU nanoseconds, and what the callable returned, if that is a string (a text or a hash to compare).
+CORES are the cores to stay on, such as ``0,1``, or ``any``.
 """
 
 import json
@@ -16,6 +16,7 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 
 def measure_once(run: Callable[[], object]) -> dict[str, object]:
@@ -27,17 +28,17 @@ def measure_once(run: Callable[[], object]) -> dict[str, object]:
     return {"wall_ns": wall_ns, "cpu_ns": cpu_ns, "value": value if isinstance(value, str) else ""}
 
 
-def main(core: str, file: str, function: str, *arguments: str) -> None:
+def main(cores: str, file: str, function: str, *arguments: str) -> None:
     """Build, say so, then serve until stdin ends."""
-    if core != "any":
-        os.sched_setaffinity(0, {int(core)})
+    if cores != "any":
+        os.sched_setaffinity(0, set(map(int, cores.split(","))))
     answers = os.fdopen(os.dup(1), "w")  # what the measured code prints must not mix with answers
     os.dup2(2, 1)
     run = runpy.run_path(file)[function](*arguments)
     answers.write("ready\n")
     answers.flush()
-    for _ in sys.stdin:
-        answers.write(json.dumps(measure_once(run)) + "\n")
+    for line in sys.stdin:
+        answers.write(json.dumps(measure_once(partial(run, *json.loads(line)))) + "\n")
         answers.flush()
 
 

@@ -13,7 +13,8 @@ import time
 
 TYPE_CHECKING = False  # importing typing would cost asr --help a tenth of its time
 if TYPE_CHECKING:
-    from typing import NoReturn, TextIO
+    from collections.abc import Callable
+    from typing import Any, NoReturn, TextIO
 
 #: When this process reached our code, and the CPU time it had used until then: ``--timings``.
 ENTERED_NS = time.perf_counter_ns()
@@ -31,11 +32,28 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=max(40, columns - 2))
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose options may wait until its command is the one asked for.
+
+    Attributes:
+        fill: adds the options; ``asr --help`` never gets that far.
+    """
+
+    fill: Callable[[argparse.ArgumentParser], object] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
+        """Add the options, then parse."""
+        fill, self.fill = self.fill, None
+        if fill is not None:
+            fill(self)
+        return super().parse_known_args(args, namespace)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import doctor, evaluate, inspect, models, transcribe
+    from asr.cli import bench, doctor, evaluate, inspect, models, transcribe
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="asr",
         description="Speech to text on a CPU, with a real-time factor (RTF) that can be audited.",
         epilog=(
@@ -45,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe *.wav --json          one JSON object per line\n"
             "  asr transcribe calls -o out --format srt  subtitles of a folder\n"
             "  asr inspect tiny-en                  what a model is made of\n"
+            "  asr bench --quick                    how fast this machine is, stage by stage\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
             "\n"
@@ -56,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, evaluate, models, doctor):
+    for module in (transcribe, inspect, bench, evaluate, models, doctor):
         module.add_parser(commands)
     return parser
 

@@ -1,0 +1,112 @@
+"""Fresh processes of ``asr transcribe``: spawned, timed to their exit, their JSON read."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asr.bench.installs import Install
+from asr.bench.measure import Ended, spawn
+from asr.bench.record import UNACCOUNTED, Call, Side
+from asr.errors import (
+    AsrError,
+    AudioError,
+    LayoutError,
+    MissingToolError,
+    SystemAccessError,
+    TextChangedError,
+    UsageError,
+)
+
+#: A process of ours that fails for a reason of the contract fails us for the same reason.
+_ERRORS: dict[int, type[AsrError]] = {
+    2: UsageError,
+    3: AudioError,
+    4: LayoutError,
+    5: SystemAccessError,
+    12: TextChangedError,
+}
+
+
+def run(install: Install, arguments: Sequence[str], cores: Sequence[int] | None = None) -> Ended:
+    """Run ``asr ARGUMENTS`` of an install to its end, in its own environment.
+
+    Raises:
+        MissingToolError: the command cannot be started, or fails; with the last line it printed.
+        AsrError: of the class that its exit code stands for.
+    """
+    return spawn(
+        [str(install.command), *arguments],
+        name=f"{install.label}: asr {arguments[0]}",
+        cores=cores,
+        environment=install.environment,
+        errors_by_code=_ERRORS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What every process of a comparison is asked for, besides the clip.
+
+    Attributes:
+        model: folder or name; None takes each version's own default.
+        threads: of the network.
+        language: hint.
+        itn: whether to ask for inverse text normalisation.
+    """
+
+    model: str | None
+    threads: int
+    language: str = "auto"
+    itn: bool = False
+
+    def arguments(self, clip: Path) -> list[str]:
+        """The command line for a clip."""
+        model = [] if self.model is None else ["--model", self.model]
+        itn = ["--itn"] if self.itn else []
+        return ["transcribe", str(clip), *model, "--threads", str(self.threads),
+                "--language", self.language, *itn]  # fmt: skip
+
+
+def timed(
+    install: Install, wanted: Wanted, clip: Path, repeat: int, cores: Sequence[int] | None
+) -> tuple[Side, str]:
+    """One fresh process with ``--json --timings --repeat N``.
+
+    Returns:
+        its times, and the text it heard.
+
+    Raises:
+        MissingToolError: it fails, or says something else than timings.
+    """
+    extra = ["--json", "--timings", "--repeat", str(repeat)]
+    ended = run(install, [*wanted.arguments(clip), *extra], cores)
+    try:
+        spoken = json.loads(ended.out)
+        timings = spoken["timings"]
+        side = Side(
+            process_ns=ended.process_ns,
+            cpu_ns=ended.cpu_ns,
+            peak_rss_bytes=ended.peak_rss_bytes,
+            load_ns={k: _ns(v) for k, v in timings["load"].items() if k != "total"},
+            first=_call(timings["samples"][0]),
+            warm=[_call(sample) for sample in timings["samples"][1:]],
+        )
+        return side, spoken["text"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MissingToolError(
+            f"{install.label}: expected the timings of asr transcribe --json --timings, found "
+            f"{type(error).__name__}: {error}"
+        ) from None
+
+
+def _ns(ms: float) -> int:
+    return round(1e6 * ms)
+
+
+def _call(sample: dict[str, Any]) -> Call:
+    """``write`` comes after the call's own wall time and is none of its stages."""
+    stages = {name: _ns(ms) for name, ms in sample["stages"].items() if name != "write"}
+    wall_ns = _ns(sample["wall"])
+    return Call(wall_ns, {**stages, UNACCOUNTED: wall_ns - sum(stages.values())})
