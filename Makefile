@@ -136,6 +136,14 @@ race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and
 	$(BIN)/python benchmarks/race_decode.py
 	$(BIN)/python benchmarks/cold_start.py
 
+.PHONY: instructions
+instructions: $(VENV)/ready ## instructions of each Rust stage against their budget (needs valgrind)
+	@$(BIN)/python benchmarks/instructions.py
+
+.PHONY: text-by-format
+text-by-format: $(VENV)/built ## texts of every container, encoding, rate and channels against the clip's own
+	$(BIN)/python benchmarks/text_by_format.py
+
 # ---------------------------------------------------------------- for contributors
 
 .PHONY: fmt

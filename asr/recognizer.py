@@ -3,19 +3,20 @@
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
-from asr import audio, ctc, phrases, rejection, segment, text
+from asr import audio, ctc, phrases, punctuation, rejection, segment, text
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import FrontEndError, LayoutError, UsageError
 from asr.frontend import FrontEnd
 from asr.hub import DEFAULT_MODEL, find_model
+from asr.languages import Languages
 from asr.layouts import Layout, open_layout
 from asr.observe import SILENT, Observer, with_dump
 from asr.phrases import Heard, PhraseList
@@ -98,8 +99,8 @@ class Recognizer:
         source: audio.Source,
         *,
         sample_rate: int | None = None,
-        language: str = "auto",
-        itn: bool = False,
+        language: str | Iterable[str] = "auto",
+        itn: "bool | Literal['punctuation']" = False,
         raw: "audio.RawFormat | None" = None,
         channel: int | None = None,
         strict: bool = False,
@@ -112,8 +113,12 @@ class Recognizer:
             source: a path, ``-`` for standard input, bytes, an array, or Audio; as
                 ``asr.audio.read`` says.
             sample_rate: samples per second of an array; a file states its own.
-            language: ``auto`` or one the model knows; a hint, not a constraint.
+            language: ``auto`` or one the model knows: a hint, not a constraint. Several, such as
+                ``("zh", "en")``, are one: where the network hears another language, it is asked
+                again with the best of these.
             itn: ask the network for inverse text normalisation (digits, punctuation).
+                ``punctuation`` takes punctuation and case from it and leaves numbers in words;
+                every piece is then heard twice.
             raw: how to read samples without a header.
             channel: the one to hear, counted from 1; None averages them.
             strict: refuse a damaged file instead of hearing what is left of it.
@@ -126,13 +131,13 @@ class Recognizer:
             model's thresholds say that what was heard is not sure enough (``rejected``).
 
         Raises:
-            UsageError: unknown language.
+            UsageError: unknown language; punctuation asked for beside a phrase list.
             AudioError: the source is no sound.
             SystemAccessError: the file cannot be read.
             EngineError, DecodeError: the network failed, or returned NaN.
         """
         start_s = time.perf_counter()
-        language_id = self.layout.language_id(language)
+        wanted = self._wanted(language, itn, phrases, observer)
         told: list[str] = []
 
         def read() -> Audio:
@@ -140,14 +145,67 @@ class Recognizer:
                 source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
             )
 
-        observer = with_dump(observer, _warn_user, self._broken_dumps)
-        listed = _Listed(self.phrases if phrases is None else phrases)
-        transcript = self._run(read, _Wanted(language_id, itn, observer, listed))
-        transcript = listed.judge(transcript, self.layout)
+        transcript = self._run(read, wanted)
+        transcript = wanted.listed.judge(transcript, self.layout)
         return replace(
             transcript,
+            channel=channel,
             warnings=(*told, *transcript.warnings),
             wall_s=time.perf_counter() - start_s,
+        )
+
+    def transcribe_channels(
+        self,
+        source: audio.Source,
+        *,
+        sample_rate: int | None = None,
+        language: str | Iterable[str] = "auto",
+        itn: "bool | Literal['punctuation']" = False,
+        raw: "audio.RawFormat | None" = None,
+        strict: bool = False,
+        phrases: PhraseList | None = None,
+        observer: Observer = SILENT,
+    ) -> tuple[Transcript, ...]:
+        """Turn each channel into text by itself: a caller left, a callee right.
+
+        Args and errors are those of ``transcribe``.
+
+        Returns:
+            A transcript per channel, in order; its ``channel`` says which.
+        """
+        languages = language if isinstance(language, str) else tuple(language)
+        self._wanted(languages, itn, phrases, observer)  # refuse before anything is read
+        told: list[str] = []
+        sounds = audio.read_channels(source, sample_rate, raw=raw, strict=strict, warn=told.append)
+        found: list[Transcript] = []
+        start_s = time.perf_counter()
+        for number, sound in enumerate(sounds, 1):
+            heard = self.transcribe(
+                sound, language=languages, itn=itn, phrases=phrases, observer=observer
+            )
+            end_s = time.perf_counter()
+            warned = (*told, *heard.warnings)
+            found.append(replace(heard, channel=number, warnings=warned, wall_s=end_s - start_s))
+            start_s = end_s
+        return tuple(found)
+
+    def _wanted(
+        self,
+        language: str | Iterable[str],
+        itn: "bool | Literal['punctuation']",
+        listed: PhraseList | None,
+        observer: Observer,
+    ) -> "_Wanted":
+        listed = self.phrases if listed is None else listed
+        if itn == "punctuation" and listed is not None:
+            raise UsageError("punctuation: expected no phrase list, whose labels are the text")
+        return _Wanted(
+            language_id=self.layout.language_id(language if isinstance(language, str) else "auto"),
+            languages=None if isinstance(language, str) else self.layout.languages(language),
+            itn=itn is True,
+            punctuated=itn == "punctuation",
+            observer=with_dump(observer, _warn_user, self._broken_dumps),
+            listed=_Listed(listed),
         )
 
     def _run(self, read: Callable[[], Audio], wanted: "_Wanted") -> Transcript:
@@ -180,12 +238,34 @@ class Recognizer:
             return text.from_segments((), reason="silence", no_speech_score=1.0, audio_s=source_s)
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
-        itn_id = self.layout.itn_ids[wanted.itn]
-        tensors = step("bind", self._binding.bind, features, wanted.language_id, itn_id)
-        logits: Logits = step("infer", self._infer, tensors, features.frame_shift_s)
+        logits, language, language_id = self._settle(features, wanted)
         decoded: Decoded = step("decode", self._decode, logits, wanted.listed)
         transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, wanted.itn)
+        if language is not None and transcript.language is not None:
+            transcript = replace(transcript, language=language)
+        if wanted.punctuated and transcript.segments:
+            again = self._ask(features, language_id, True, wanted)
+            decoded = step("decode", self._decode, again, wanted.listed)
+            written: Transcript = step("text", self._text, decoded, source_s, offset_s, True)
+            transcript = punctuation.apply(transcript, written)
         return wanted.listed.heed(transcript)
+
+    def _settle(self, features: Features, wanted: "_Wanted") -> tuple[Logits, str | None, int]:
+        """Scores, the language settled among those allowed, and its prompt row."""
+        logits = self._ask(features, wanted.language_id, wanted.itn, wanted)
+        if wanted.languages is None:
+            return logits, None, wanted.language_id
+        language, stands = wanted.languages.settle(logits.values[0])
+        if stands:
+            return logits, language, wanted.language_id
+        language_id = self.layout.language_ids[language]
+        return self._ask(features, language_id, wanted.itn, wanted), language, language_id
+
+    def _ask(self, features: Features, language_id: int, itn: bool, wanted: "_Wanted") -> Logits:
+        step = wanted.observer.step
+        itn_id = self.layout.itn_ids[itn]
+        tensors = step("bind", self._binding.bind, features, language_id, itn_id)
+        return step("infer", self._infer, tensors, features.frame_shift_s)
 
     @property
     def sample_rate_hz(self) -> int:
@@ -212,13 +292,17 @@ class _Wanted:
 
     Attributes:
         language_id: row of the prompt embedding.
+        languages: those allowed; None lets the network choose.
         itn: whether inverse text normalisation is asked for.
+        punctuated: whether punctuation and case of a second pass with ITN are.
         observer: sees every stage.
         listed: the phrase list, if any.
     """
 
     language_id: int
+    languages: Languages | None
     itn: bool
+    punctuated: bool
     observer: Observer
     listed: "_Listed"
 

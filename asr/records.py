@@ -220,6 +220,7 @@ class Transcript:
         audio_s: seconds of source audio.
         wall_s: seconds spent from reading the source to this record.
         warnings: what a careful user should know, such as ``itn_not_honoured``.
+        channel: the one that was heard, counted from 1; None heard the mean of all.
     """
 
     text: str
@@ -237,3 +238,4 @@ class Transcript:
     audio_s: float
     wall_s: float
     warnings: tuple[str, ...]
+    channel: int | None = None

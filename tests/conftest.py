@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=300, derandomize=True, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or "dev"  # make sets it empty outside of CI
+hypothesis.settings.load_profile(PROFILE)
 
 #: Runs the command as the console script does; `-B` so that no bytecode file is written.
 COMMAND = [sys.executable, "-B", "-c", "import sys; from asr.cli import main; sys.exit(main())"]
@@ -43,7 +44,7 @@ def pytest_report_header():
         f"asr {info['version']} {info['profile']}, SIMD {info['backends']}, "
         f"numpy {numpy.__version__}, onnxruntime {onnxruntime.__version__}, "
         f"libsndfile {soundfile.__libsndfile_version__}, "
-        f"hypothesis profile {os.environ.get('HYPOTHESIS_PROFILE', 'dev')}"
+        f"hypothesis profile {PROFILE}"
     )
 
 

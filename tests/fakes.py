@@ -97,7 +97,8 @@ class FakeEngine:
     """Returns the same scores whatever goes in, and remembers what went in.
 
     Args:
-        values: float32 (prompt_frames + t, vocab_size), or an exception to raise.
+        values: float32 (prompt_frames + t, vocab_size); a function of the inputs that gives them;
+            or an exception to raise.
         names: tensor names in the FunASR spelling (default) or in sherpa-onnx's.
     """
 
@@ -122,7 +123,8 @@ class FakeEngine:
         self.calls.append(dict(inputs))
         if isinstance(self.values, Exception):
             raise self.values
-        return {self._output: self.values[np.newaxis]}
+        values = self.values(inputs) if callable(self.values) else self.values
+        return {self._output: values[np.newaxis]}
 
 
 def recognizer(values, *, pieces=PIECES, sherpa=False):
@@ -212,15 +214,17 @@ def _bytes(field, data):
     return _number(field << 3 | 2) + _number(len(data)) + data
 
 
-def schema_validator():
-    """A validator of `asr transcribe --json` lines against the two schemas in docs/."""
+def schema_validator(name="transcript"):
+    """A validator of `asr transcribe --json` lines against a schema in docs/."""
     import jsonschema
     from referencing import Registry, Resource
 
     docs = Path(__file__).resolve().parents[1] / "docs"
-    transcript, timings = (
-        json.loads((docs / f"{name}.schema.json").read_text(encoding="utf-8"))
-        for name in ("transcript", "timings")
+    schemas = {
+        name: json.loads((docs / f"{name}.schema.json").read_text(encoding="utf-8"))
+        for name in ("transcript", "channels", "timings")
+    }
+    registry = Registry().with_resources(
+        (schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()
     )
-    registry = Registry().with_resource(timings["$id"], Resource.from_contents(timings))
-    return jsonschema.Draft202012Validator(transcript, registry=registry)
+    return jsonschema.Draft202012Validator(schemas[name], registry=registry)

@@ -17,10 +17,11 @@ FLOORS = [
     {"asr.errors"},
     {"asr.records"},
     {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats",
-     "asr.engines", "asr.observe", "asr.rejection", "asr.phrases"},
+     "asr.engines", "asr.observe", "asr.rejection", "asr.phrases", "asr.languages",
+     "asr.punctuation"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},
-    {"asr.evaluate"},
+    {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
     {"asr.cli"},
 ]  # fmt: skip

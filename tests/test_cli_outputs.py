@@ -210,6 +210,14 @@ def test_several_files_as_lines_of_json(cli, calls):
         (["--rich", "colour"], "invalid choice"),
         (["--jobs", "0"], "whole number"),
         (["--jobs", "2", "--timings"], "expected --jobs 1"),
+        (["--split-channels", "--channel", "1"], "not allowed"),
+        (["--split-channels", "--timings"], "expected no --split-channels"),
+        (["--split-channels", "--rich", "emoji"], "expected no --split-channels"),
+        (["--language", "en", "--languages", "en"], "not allowed"),
+        (["--languages", "zh,zn"], "unknown language 'zn': expected one of auto, zh, en"),
+        (["--languages", "auto"], "'auto' is no language: expected some of zh, en"),
+        (["--languages", ""], "unknown language ''"),
+        (["--itn", "--punct-only"], "not allowed"),
         (["calls/b.wav", "--format", "srt"], "expected -o DIR for several files"),
         (["calls/b.wav", "-o", "calls/notes.txt"], "expected a folder"),
         (["calls/b.wav", "-o", "all.srt"], "expected a folder"),
@@ -599,8 +607,9 @@ SHOWN = re.findall(r"^ {4}(asr .*)", PAGE, re.M)
 
 @pytest.mark.parametrize("command", SHOWN)
 def test_the_pages_commands_work(command, calls):
-    """Every command of docs/output.md exits 0 in a folder that has calls/ and talk.wav."""
-    Path("talk.wav").write_bytes((calls / "b.wav").read_bytes())
+    """Every command of docs/output.md exits 0 where calls/, talk.wav and call.wav are."""
+    for name in ("talk.wav", "call.wav"):
+        Path(name).write_bytes((calls / "b.wav").read_bytes())
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         command, shell=True, env=environment, capture_output=True, text=True, check=False
@@ -611,5 +620,7 @@ def test_the_pages_commands_work(command, calls):
 
 def test_the_page_names_every_option_and_format(cli):
     """What --help offers for output is explained on the page."""
-    for word in (*ALL, "-o", "--skip-existing", "--words", "--rich", "--jobs", "-q", "--format"):
+    for word in (*ALL, "-o", "--skip-existing", "--words", "--rich", "--jobs", "-q", "--format",
+                 "--split-channels", "--channel", "--languages", "--punct-only",
+                 "--itn"):  # fmt: skip
         assert f"`{word}" in PAGE

@@ -20,8 +20,8 @@ def blocks(text, language):
 
 
 def commands():
-    """Each asr command of the README's sh blocks."""
-    lines = "".join(blocks(README, "sh")).splitlines()
+    """Each asr command in the sh blocks of the README and of docs/profile.md."""
+    lines = "".join(blocks(README + (ROOT / "docs/profile.md").read_text(), "sh")).splitlines()
     return [line for line in lines if re.match(r"(\w+=\S+ )?asr ", line)]
 
 
@@ -61,6 +61,7 @@ def test_links_lead_somewhere():
         "docs/evaluate.md",
         "docs/phrases.md",
         "docs/doctor.md",
+        "docs/profile.md",
     ):
         folder = (ROOT / page).parent
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
@@ -69,10 +70,10 @@ def test_links_lead_somewhere():
 
 @pytest.mark.parametrize("command", commands())
 def test_readme_commands_work(command, tmp_path):
-    """Each asr command of the README exits 0 and prints something."""
+    """Each of those commands exits 0 and prints something."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     result = subprocess.run(
-        command.replace("/tmp/asr-dump", str(tmp_path)),
+        re.sub("/tmp/asr-(dump|profile)", str(tmp_path), command),
         shell=True,
         cwd=ROOT,
         env=environment,

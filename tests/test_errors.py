@@ -58,7 +58,8 @@ def loop(tmp_path):
 
 def changed(tmp_path):
     """Two calls, two texts: only the command compares them, so it raises where it can be seen."""
-    from asr.cli import transcribe
+    from asr.cli import hear
+    from asr.cli.outputs import Job
 
     texts = iter(["one", "two"])
 
@@ -73,11 +74,11 @@ def changed(tmp_path):
 
     options = build_parser().parse_args(["transcribe", "x.wav", "--repeat", "2"])
     seen = []
-    original, transcribe.report = transcribe.report, lambda error, code: seen.append(error) or code
+    original, hear.report = hear.report, lambda error, code: seen.append(error) or code
     try:
-        assert transcribe._transcribe(Fickle(), tmp_path / "x.wav", options, None, None) == 12
+        assert hear.transcribe(Fickle(), Job(tmp_path / "x.wav"), options) == 12
     finally:
-        transcribe.report = original
+        hear.report = original
     raise seen[0]
 
 

@@ -20,7 +20,7 @@ from asr.text import Vocabulary
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SCHEMAS = {
     name: json.loads((DOCS / f"{name}.schema.json").read_text(encoding="utf-8"))
-    for name in ("transcript", "timings")
+    for name in ("transcript", "channels", "timings")
 }
 VALIDATOR = fakes.schema_validator()
 WORDS = ["▁hello", "▁v", "ad", "测", "试"]

@@ -52,7 +52,8 @@ def opened(descriptor: int, name: str) -> Iterator[Sound]:
         else:
             if file.format in _WAV:
                 # What libsndfile had to say costs no system call; of a sane file it is nothing.
-                if file.format == "RF64" or any(s in file.extra_info for s in _COMPLAINTS):
+                said = file.extra_info
+                if file.format == "RF64" or any(s in said for s in _COMPLAINTS):
                     sound = _own_wav(descriptor, name)
             elif file.format in _FORWARD:
                 file = _forward(stack, descriptor, file.format) or file

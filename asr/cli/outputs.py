@@ -127,6 +127,8 @@ def _formats(options: argparse.Namespace, output: str | None) -> tuple[str, ...]
         raise UsageError("--words: expected --format tsv; json has the words always")
     if options.rich and "txt" not in formats:
         raise UsageError("--rich: expected --format txt; json has emotion and event as fields")
+    if options.rich and options.split_channels:
+        raise UsageError("--rich: expected no --split-channels; json has the fields of each")
     return formats
 
 

@@ -9,27 +9,24 @@ from asr.cli import is_utf8
 TYPE_CHECKING = False  # as in transcribe.py
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
     from typing import Any
 
     from asr.cli.outputs import Job
     from asr.records import Transcript
 
 
-def print_text(transcript: Transcript, job: Job, options: argparse.Namespace) -> None:
+def print_text(heard: tuple[Transcript, ...], job: Job, options: argparse.Namespace) -> None:
     """Print the text, or another format but JSON, to stdout."""
-    text = transcript.text + "\n"
-    if job.form != "txt" or options.rich:
-        from asr.formats import render
-
-        text = render(
-            transcript, job.form, source=str(job.path), rich=options.rich, words=options.words
-        )
-    job.say(_print, job.prefix + text)
+    text = heard[0].text + "\n"
+    if job.form != "txt" or options.rich or options.split_channels:
+        text = _render(heard, job.form, job, options)
+    if job.prefix:
+        text = "".join(f"{job.prefix}{line}\n" for line in text[:-1].split("\n"))
+    job.say(_print, text)
 
 
 def finish(
-    transcript: Transcript,
+    heard: tuple[Transcript, ...],
     job: Job,
     options: argparse.Namespace,
     timings: dict[str, Any] | None,
@@ -41,32 +38,47 @@ def finish(
     """
     extra: dict[str, Any] = {} if timings is None else {"timings": timings}
     if job.targets:
-        _write(transcript, job, options, extra)
-    if not options.quiet:
-        job.say(_tell_user, transcript, job.path, options.model)
-    if job.form == "json" and not job.targets:
-        from asr.formats import to_json
+        from asr.cli.outputs import write
 
-        line = to_json(transcript, str(job.path), ascii_only=not is_utf8(sys.stdout), **extra)
-        job.say(_print, line + "\n")
+        for form, target in job.targets.items():
+            more = extra if form == "json" else {}
+            write(target, _render(heard, form, job, options, **more))
+    if not options.quiet:
+        _tell_all(heard, job, options)
+    if job.form == "json" and not job.targets:
+        line = _render(heard, "json", job, options, ascii_only=not is_utf8(sys.stdout), **extra)
+        job.say(_print, line)
     elif timings is not None:
         from asr.cli.timings import table
 
         print(table(job.path.name, timings), file=sys.stderr)
 
 
-def _write(
-    transcript: Transcript, job: Job, options: argparse.Namespace, extra: dict[str, Any]
-) -> None:
-    from asr.cli.outputs import write
+def _render(
+    heard: tuple[Transcript, ...],
+    form: str,
+    job: Job,
+    options: argparse.Namespace,
+    **more: Any,  # noqa: ANN401 - members of JSON
+) -> str:
     from asr.formats import render
 
-    for form, target in job.targets.items():
-        more = extra if form == "json" else {}
-        text = render(
-            transcript, form, source=str(job.path), rich=options.rich, words=options.words, **more
-        )
-        write(target, text)
+    return render(
+        heard if options.split_channels else heard[0],
+        form,
+        source=str(job.path),
+        rich=options.rich,
+        words=options.words,
+        **more,
+    )
+
+
+def _tell_all(heard: tuple[Transcript, ...], job: Job, options: argparse.Namespace) -> None:
+    for transcript in heard:
+        name = str(job.path)
+        if options.split_channels:
+            name += f" (channel {transcript.channel})"
+        job.say(_tell_user, transcript, name, options.model)
 
 
 def _print(text: str) -> None:
@@ -74,7 +86,7 @@ def _print(text: str) -> None:
     sys.stdout.flush()
 
 
-def _tell_user(transcript: Transcript, path: Path, model: str | None) -> None:
+def _tell_user(transcript: Transcript, path: str, model: str | None) -> None:
     if transcript.no_speech or transcript.rejected:
         print(f"asr: {path}: no text ({transcript.reason})", file=sys.stderr)
     if transcript.rejected or transcript.reason == "low_confidence":

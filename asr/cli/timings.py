@@ -10,7 +10,7 @@ from asr.engines.ort import OrtEngine, read_model
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from asr.cli.transcribe import Call
+    from asr.cli.hear import Call
     from asr.recognizer import Recognizer
 
 #: What each RTF spans. The denominator is always the seconds of source audio.

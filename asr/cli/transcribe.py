@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 
-from asr.cli import Help, _report_bug, report
-from asr.errors import TextChangedError, UsageError
+from asr.cli import Help
+from asr.cli.options import add_options
+from asr.errors import UsageError
 
 TYPE_CHECKING = False  # importing typing would cost asr --help a tenth of its time
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    from asr.audio.raw import RawFormat
     from asr.cli.outputs import Job
-    from asr.observe import Observer, Timer
+    from asr.observe import Observer
     from asr.recognizer import Recognizer
-    from asr.records import Transcript
-
-    #: Wall nanoseconds of a call, and its steps.
-    Call: TypeAlias = tuple[int, list[tuple[str, int]]]
-
-
-_DEFAULT_REPEAT = 6
 
 
 def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type private
@@ -40,133 +32,8 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         ),
         formatter_class=Help,
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="WAV, FLAC, Ogg, MP3, any sample rate; a folder with all below, or a 'pattern*'",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="DIR|NAME",
-        help="model folder, or a name from asr models list (default: tiny-en)",
-    )
-    parser.add_argument(
-        "--language", default="auto", metavar="LANG", help="hint for the network (default: auto)"
-    )
-    parser.add_argument(
-        "--itn",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="digits and punctuation, where the model can (default: off)",
-    )
-    parser.add_argument(
-        "--threads",
-        type=_positive,
-        metavar="N",
-        help="threads of the network (default: the cores this process may use, at most 4)",
-    )
-    parser.add_argument(
-        "--phrases",
-        metavar="FILE",
-        help="hear nothing but these phrases, one a line, 'text' or 'text => label'",
-    )
-    parser.add_argument(
-        "--phrase-mode",
-        choices=("one", "many"),
-        default="one",
-        help="one phrase per file, or many in a row, such as digits (default: one)",
-    )
-    _add_output_options(parser)
-    _add_sound_options(parser)
-    parser.add_argument(
-        "--timings", action="store_true", help="where the time went, cold and warm, on stderr"
-    )
-    parser.add_argument(
-        "--repeat",
-        type=_positive,
-        metavar="N",
-        help=f"transcribe each file N times; the first call is cold "
-        f"(default: 1, with --timings {_DEFAULT_REPEAT})",
-    )
+    add_options(parser)
     parser.set_defaults(run=run)
-
-
-def _add_output_options(parser: argparse.ArgumentParser) -> None:
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--json", action="store_true", help="one JSON object per file and line, with word times"
-    )
-    form.add_argument(
-        "--format",
-        type=_formats,
-        metavar="LIST",
-        help="txt, json, srt, vtt, tsv, lrc; several with commas, for -o (default: txt)",
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE|DIR", help="write there; a folder gets NAME.EXT per file"
-    )
-    parser.add_argument(
-        "--skip-existing", action="store_true", help="leave out what has its output already"
-    )
-    parser.add_argument(
-        "--words", action="store_true", help="tsv with a row per word, not per stretch of speech"
-    )
-    parser.add_argument(
-        "--rich",
-        choices=("emoji", "tags"),
-        help="event and emotion beside the text of txt, where the model knows them (default: off)",
-    )
-    parser.add_argument(
-        "--jobs", type=_positive, default=1, metavar="N", help="files at a time (default: 1)"
-    )
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="errors only: no progress, notes, warnings"
-    )
-
-
-def _formats(word: str) -> tuple[str, ...]:
-    from asr.formats import NAMES
-
-    names = tuple(dict.fromkeys(word.split(",")))
-    if not set(names) <= set(NAMES):
-        raise argparse.ArgumentTypeError(f"expected some of {','.join(NAMES)}, found {word!r}")
-    return names
-
-
-def _add_sound_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--raw",
-        type=_raw,
-        metavar="FORMAT",
-        help="samples without a header: ENCODING,RATE,CHANNELS such as s16le,16000,1",
-    )
-    parser.add_argument(
-        "--channel",
-        type=_positive,
-        metavar="N",
-        help="hear this channel only, counted from 1 (default: their mean)",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="refuse a damaged file (default: hear what is left, with a warning)",
-    )
-
-
-def _raw(words: str) -> RawFormat:
-    from asr.audio.raw import RawFormat
-
-    try:
-        return RawFormat.parse(words)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("raw: ")) from None
-
-
-def _positive(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, found {word!r}")
-    return int(word)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -178,11 +45,14 @@ def run(options: argparse.Namespace) -> int:
     import warnings
 
     from asr.cli import ENTERED_NS, batch, inputs, outputs, tell
+    from asr.cli.hear import transcribe
     from asr.observe import SILENT, Timer
 
     warnings.showwarning = tell.ignore_warning if options.quiet else tell.show_warning
     if options.timings and options.jobs > 1:
         raise UsageError("--timings: expected --jobs 1; calls side by side slow one another")
+    if options.timings and options.split_channels:
+        raise UsageError("--timings: expected no --split-channels; --channel times one of them")
     if options.output == "-":
         options.output = None
     found, many = inputs.expand(options.files)
@@ -194,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
     if nothing_left:
         return batch.tell_all(((job, 0) for job in jobs), jobs, options, many=many)
     recognizer = _load(options, timer or SILENT)
-    recognizer.layout.language_id(options.language)  # refuse before the first file is read
+    if options.languages is None:  # refuse before the first file is read
+        recognizer.layout.language_id(options.language)
+    else:
+        recognizer.layout.languages(options.languages)
     if options.phrases is not None:
         from asr.phrases import PhraseList
 
@@ -206,12 +79,12 @@ def run(options: argparse.Namespace) -> int:
     load = (time.perf_counter_ns() - ENTERED_NS, timer.take()) if timer else None
 
     def hear(job: Job, observer: Observer) -> int:
-        return _transcribe(recognizer, job.path, options, None, None, job, observer)
+        return transcribe(recognizer, job, options, observer)
 
     def one_by_one() -> Iterator[tuple[Job, int]]:
         cold = load
         for job in jobs:
-            yield job, _transcribe(recognizer, job.path, options, timer, cold, job)
+            yield job, transcribe(recognizer, job, options, timer or SILENT, cold)
             cold = None  # the process is cold only once
 
     if len(jobs) == 1 and not many:
@@ -247,86 +120,3 @@ def _import_pipeline() -> type[Recognizer]:
     import_runtime()
 
     return Recognizer
-
-
-def _transcribe(
-    recognizer: Recognizer,
-    path: Path,
-    options: argparse.Namespace,
-    timer: Timer | None,
-    load: Call | None,
-    job: Job | None = None,
-    observer: Observer | None = None,
-) -> int:
-    """Transcribe one file and write it; an error is reported, not raised."""
-    from asr.cli.outputs import Job
-    from asr.errors import AsrError
-
-    job = job or Job(path)
-    if job.skipped:
-        return 0
-    try:
-        _hear(recognizer, job, options, timer, load, observer)
-    except AsrError as error:
-        job.fail(error)
-        job.say(report, error, error.exit_code)
-        return error.exit_code
-    except OSError:
-        raise  # nothing can be written to stdout
-    except Exception as error:  # our bug with this file stops no other
-        job.fail(error)
-        job.say(_report_bug, error)
-        return 70
-    return 0
-
-
-def _hear(
-    recognizer: Recognizer,
-    job: Job,
-    options: argparse.Namespace,
-    timer: Timer | None,
-    load: Call | None,
-    observer: Observer | None,
-) -> None:
-    """Transcribe one file as often as asked, write it once."""
-    from asr.cli import tell
-    from asr.observe import SILENT
-
-    if job.error is not None:
-        raise job.error
-    observer = timer or observer or SILENT
-    times = options.repeat or (_DEFAULT_REPEAT if timer else 1)
-    calls: list[Call] = []
-    first: Transcript | None = None
-    if timer:
-        timer.take()  # steps of a file that failed belong to no other
-    for _ in range(times):
-        start_ns = time.perf_counter_ns()
-        transcript = recognizer.transcribe(
-            job.path,
-            language=options.language,
-            itn=options.itn,
-            raw=options.raw,
-            channel=options.channel,
-            strict=options.strict,
-            observer=observer,
-        )
-        wall_ns = time.perf_counter_ns() - start_ns
-        if first is None:
-            first = transcript
-            if job.form != "json" and not job.targets:
-                observer.step("write", tell.print_text, transcript, job, options)
-        elif transcript.text != first.text:
-            raise TextChangedError(
-                f"{job.path}: the text changed between two calls: {first.text!r}, "
-                f"then {transcript.text!r}"
-            )
-        if timer:
-            calls.append((wall_ns, timer.take()))
-    assert first is not None  # noqa: S101 - times >= 1
-    times_found = None
-    if timer:
-        from asr.cli import timings
-
-        times_found = timings.collect(recognizer, first.audio_s, load, calls)
-    tell.finish(first, job, options, times_found)

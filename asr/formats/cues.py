@@ -7,7 +7,7 @@ emoji) takes two, a combining mark none.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asr.records import Segment, Transcript
 
@@ -83,12 +83,13 @@ def duration_ms(transcript: Transcript) -> int:
     return int(transcript.audio_s * 1000 + 1e-6)
 
 
-def cues(transcript: Transcript, *, max_lines: int = MAX_LINES) -> list[Cue]:
+def cues(transcript: Transcript, *, max_lines: int = MAX_LINES, label: str = "") -> list[Cue]:
     """Cut a transcript into cues.
 
     Args:
         transcript: what was said; a text that was withheld has no cues.
         max_lines: 1 or 2 lines per cue.
+        label: who speaks, in front of each cue's text.
 
     Returns:
         Cues in order: none empty, none overlapping, each later than 0 and within the sound. A cue
@@ -97,8 +98,10 @@ def cues(transcript: Transcript, *, max_lines: int = MAX_LINES) -> list[Cue]:
     if not transcript.text:
         return []
     limit_ms = duration_ms(transcript)
-    groups = [g for s in transcript.segments for g in _groups(_atoms(s), max_lines)]
-    return list(_placed(groups, limit_ms, max_lines))
+    lead = [_Atom(label, False, 0, 0, columns(label))] if label else []
+    widest = MAX_COLUMNS - (columns(label) + 1 if label and max_lines == 1 else 0)
+    groups = [g for s in transcript.segments for g in _groups(_atoms(s, widest), max_lines, lead)]
+    return list(_placed(groups, limit_ms, max_lines, lead))
 
 
 def pieces(segment: Segment) -> Iterator[tuple[str, str, float, float]]:
@@ -126,7 +129,7 @@ def _unheard_times(segment: Segment) -> Iterator[tuple[str, str, float, float]]:
         yield " ", match[0], segment.start_s + start * step, segment.start_s + end * step
 
 
-def _atoms(segment: Segment) -> list[_Atom]:
+def _atoms(segment: Segment, widest: int) -> list[_Atom]:
     atoms: list[_Atom] = []
     for blank, raw, start_s, end_s in pieces(segment):
         text = clean(raw)
@@ -139,7 +142,7 @@ def _atoms(segment: Segment) -> list[_Atom]:
             text, space = before.text + text, before.space
             start_ms, end_ms = before.start_ms, max(before.end_ms, end_ms)
         atoms.append(_Atom(text, space, start_ms, end_ms, columns(text)))
-    return [part for atom in atoms for part in _split(atom)]
+    return [part for atom in atoms for part in _split(atom, widest)]
 
 
 def _clings(before: str, after: str) -> bool:
@@ -151,14 +154,14 @@ def _clings(before: str, after: str) -> bool:
     )
 
 
-def _split(atom: _Atom) -> Iterator[_Atom]:
+def _split(atom: _Atom, widest: int) -> Iterator[_Atom]:
     """Cut what is wider than a line at characters, its time in proportion."""
-    if atom.columns <= MAX_COLUMNS:
+    if atom.columns <= widest:
         yield atom
         return
     parts = [""]
     for character in atom.text:
-        if columns(parts[-1] + character) > MAX_COLUMNS:
+        if columns(parts[-1] + character) > widest:
             parts.append("")
         parts[-1] += character
     span, done, space = atom.end_ms - atom.start_ms, 0, atom.space
@@ -173,14 +176,14 @@ def _split(atom: _Atom) -> Iterator[_Atom]:
         space = False
 
 
-def _groups(atoms: Iterable[_Atom], max_lines: int) -> Iterator[list[_Atom]]:
+def _groups(atoms: Iterable[_Atom], max_lines: int, lead: list[_Atom]) -> Iterator[list[_Atom]]:
     """Atoms of one cue each: as many as can be read, ended by a pause or a sentence."""
     group: list[_Atom] = []
     for atom in atoms:
         if group and atom.start_ms - group[-1].end_ms >= PAUSE_MS:
             yield group
             group = []
-        while group and not _fits([*group, atom], max_lines):
+        while group and not _fits([*group, atom], max_lines, lead):
             cut = _clause(group)
             yield group[:cut]
             group = group[cut:]
@@ -193,10 +196,15 @@ def _groups(atoms: Iterable[_Atom], max_lines: int) -> Iterator[list[_Atom]]:
         yield group
 
 
-def _fits(group: Sequence[_Atom], max_lines: int) -> bool:
+def _fits(group: Sequence[_Atom], max_lines: int, lead: list[_Atom]) -> bool:
     if group[-1].end_ms - group[0].start_ms > MAX_CUE_MS:
         return False
-    return len(_filled(group)) <= max_lines
+    return len(_filled(_led(lead, group))) <= max_lines
+
+
+def _led(lead: list[_Atom], group: Sequence[_Atom]) -> Sequence[_Atom]:
+    """The label in front, with a space behind it."""
+    return [*lead, replace(group[0], space=True), *group[1:]] if lead else group
 
 
 def _clause(group: Sequence[_Atom]) -> int:
@@ -232,7 +240,9 @@ def _text(group: Sequence[_Atom]) -> str:
     return "".join(" " * (a.space and number > 0) + a.text for number, a in enumerate(group))
 
 
-def _placed(groups: Sequence[list[_Atom]], limit_ms: int, max_lines: int) -> Iterator[Cue]:
+def _placed(
+    groups: Sequence[list[_Atom]], limit_ms: int, max_lines: int, lead: list[_Atom]
+) -> Iterator[Cue]:
     """Give each group its time: in order, within the sound, not empty, long enough if it can be.
 
     Nothing is yielded when the sound has fewer milliseconds than groups.
@@ -249,4 +259,4 @@ def _placed(groups: Sequence[list[_Atom]], limit_ms: int, max_lines: int) -> Ite
     for group, start, following in zip(groups, starts, [*starts[1:], limit_ms], strict=True):
         end = max(group[-1].end_ms, start + MIN_CUE_MS)
         end = min(end, start + MAX_CUE_MS, following)
-        yield Cue(start, end, _lines(group, max_lines))
+        yield Cue(start, end, _lines(_led(lead, group), max_lines))

@@ -1,6 +1,6 @@
 """What a model directory means, and how its tensors are named."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,13 @@ import numpy.typing as npt
 from asr.engines.base import TensorInfo
 from asr.errors import LayoutError, UsageError
 from asr.frontend import FrontEndConfig
+from asr.languages import Languages
 from asr.records import Features, Logits
 from asr.rejection import Thresholds
 from asr.text import Vocabulary
+
+#: What a prompt may name beside languages.
+_NO_LANGUAGES = ("auto", "nospeech")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +64,29 @@ class Layout:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         known = ", ".join(self.language_ids)
         raise UsageError(f"unknown language {language!r}: expected one of {known}{hint}")
+
+    def languages(self, names: Iterable[str]) -> Languages:
+        """The set of languages a text may be in.
+
+        Raises:
+            UsageError: none is named, or one is none that the model can answer with.
+        """
+        pieces = self.vocabulary.pieces
+        known = [
+            name
+            for name in self.language_ids
+            if name not in _NO_LANGUAGES and self.vocabulary.has_tag(name)
+        ]
+        names = list(names)
+        for name in names:
+            if name not in known and name in _NO_LANGUAGES:
+                raise UsageError(f"{name!r} is no language: expected some of {', '.join(known)}")
+            if name not in known:
+                self.language_id(name)
+        if not names:
+            raise UsageError(f"languages: expected some of {', '.join(known)}, found none")
+        silence = pieces.index("<|nospeech|>") if self.vocabulary.has_tag("nospeech") else None
+        return Languages({pieces.index(f"<|{name}|>"): name for name in names}, silence)
 
     def connect(self, inputs: tuple[TensorInfo, ...], outputs: tuple[TensorInfo, ...]) -> "Binding":
         """Find each tensor by name, in either spelling that exporters use.
