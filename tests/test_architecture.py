@@ -23,6 +23,8 @@ FLOORS = [
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
+    {"asr.history"},
+    {"asr.report"},
     {"asr.cli"},
 ]  # fmt: skip
 RUST_FLOORS = [

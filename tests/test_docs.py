@@ -62,6 +62,7 @@ def test_links_lead_somewhere():
         "docs/phrases.md",
         "docs/doctor.md",
         "docs/profile.md",
+        "docs/history.md",
     ):
         folder = (ROOT / page).parent
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):

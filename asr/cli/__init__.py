@@ -51,7 +51,16 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    from asr.cli import bench, doctor, evaluate, inspect, models, profile, transcribe
+    from asr.cli import (
+        bench,
+        doctor,
+        evaluate,
+        history,
+        inspect,
+        models,
+        profile,
+        transcribe,
+    )
 
     parser = Parser(
         prog="asr",
@@ -64,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe calls -o out --format srt  subtitles of a folder\n"
             "  asr inspect tiny-en                  what a model is made of\n"
             "  asr bench --quick                    how fast this machine is, stage by stage\n"
+            "  asr history steps                    which commit made it slower\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
             "  asr profile clip.wav                 every native call and block of memory\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
@@ -76,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, bench, evaluate, profile, models, doctor):
+    for module in (transcribe, inspect, bench, history, evaluate, profile, models, doctor):
         module.add_parser(commands)
     return parser
 
