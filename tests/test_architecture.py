@@ -17,7 +17,7 @@ FLOORS = [
     {"asr.errors"},
     {"asr.records"},
     {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats",
-     "asr.engines", "asr.observe", "asr.rejection", "asr.phrases", "asr.languages",
+     "asr.engines", "asr.observe", "asr.page", "asr.rejection", "asr.phrases", "asr.languages",
      "asr.punctuation"},
     {"asr.layouts", "asr.hub"},
     {"asr.recognizer"},

@@ -63,6 +63,7 @@ def test_links_lead_somewhere():
         "docs/doctor.md",
         "docs/profile.md",
         "docs/history.md",
+        "docs/report.md",
     ):
         folder = (ROOT / page).parent
         for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):

@@ -362,7 +362,7 @@ def test_exports(stepped, cli, tmp_path):
     ("arguments", "code", "said"),
     [
         (["list"], 2, "benchmarks/history: expected a history, found none; see: asr history add"),
-        (["list", "--store", "a", "--branch", "b"], 2, "expected --store or --branch, found both"),
+        (["list", "--store", "a", "--branch", "b"], 2, "expected a folder or a branch, found both"),
         (["list", "--branch", "a..b"], 2, "git check-ref-format"),
         (["add", "gone.json"], 5, "gone.json: cannot read the record"),
         (["backfill", "HEAD..HEAD", "--store", "x"], 2, "expected commits, found none"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from asr.cli import _report_bug, report
+from asr.cli import _report_bug, fail
 from asr.cli.options import DEFAULT_REPEAT
 from asr.errors import AsrError, TextChangedError
 from asr.observe import SILENT, Timer
@@ -48,7 +48,7 @@ def transcribe(
         _hear(recognizer, job, options, observer, load)
     except AsrError as error:
         job.fail(error)
-        job.say(report, error, error.exit_code)
+        job.say(fail, error, error.exit_code)
         return error.exit_code
     except OSError:
         raise  # nothing can be written to stdout

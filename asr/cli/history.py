@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from asr.history.index import Index
     from asr.history.store import Store
 
-_DEFAULT = "benchmarks/history"
-
 
 def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type private
     """Describe the command."""
@@ -42,7 +40,9 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     places = argparse.ArgumentParser(add_help=False)
     group = places.add_argument_group("where the history is")
-    group.add_argument("--store", metavar="DIR", help=f"a folder of records (default: {_DEFAULT})")
+    group.add_argument(
+        "--store", metavar="DIR", help="a folder of records (default: benchmarks/history)"
+    )
     group.add_argument("--branch", metavar="NAME", help="a branch, such as asr-history, instead")
     group.add_argument(
         "--repo", metavar="DIR", default=".",
@@ -106,19 +106,13 @@ def run(options: argparse.Namespace) -> int:
     """Open the store, do what was asked."""
     from pathlib import Path
 
-    from asr.errors import UsageError
-    from asr.history.store import Branch, Folder
+    from asr.history.store import DEFAULT, Folder, open_store
 
     store: Store
-    if options.branch and options.store:
-        raise UsageError("expected --store or --branch, found both")
-    if options.branch:
-        store = Branch(Path(options.repo), options.branch)
+    if options.act in (_add, _backfill) and not options.branch:
+        store = Folder(Path(options.store or DEFAULT))  # made when something is written
     else:
-        folder = Path(options.store or _DEFAULT)
-        if options.act not in (_add, _backfill) and not folder.is_dir():
-            raise UsageError(f"{folder}: expected a history, found none; see: asr history add")
-        store = Folder(folder)
+        store = open_store(options.store, options.branch, Path(options.repo))
     code: int = options.act(options, store)
     return code
 

@@ -13,6 +13,9 @@ from typing import Protocol
 from asr.bench.record import Bench
 from asr.errors import MissingToolError, SystemAccessError, UsageError
 
+#: The folder that is meant when none is named.
+DEFAULT = "benchmarks/history"
+
 
 class Store(Protocol):
     """A set of named texts."""
@@ -161,6 +164,27 @@ def git(
         writes = arguments[0] in ("update-ref", "hash-object", "write-tree", "commit-tree")
         raise (SystemAccessError if writes else UsageError)(f"{folder}: git {arguments[0]}: {said}")
     return done.stdout
+
+
+def open_store(folder: str | None, branch: str | None, repository: Path) -> Store:
+    """A store that should be there.
+
+    Args:
+        folder: of records.
+        branch: instead of it.
+        repository: the clone that has the branch.
+
+    Raises:
+        UsageError: both are given, or the folder does not exist.
+    """
+    if branch:
+        if folder:
+            raise UsageError("expected a folder or a branch, found both")
+        return Branch(repository, branch)
+    place = Path(folder or DEFAULT)
+    if not place.is_dir():
+        raise UsageError(f"{place}: expected a history, found none; see: asr history add")
+    return Folder(place)
 
 
 def commit_order(repository: Path) -> dict[str, int]:
