@@ -3,11 +3,13 @@
 import dataclasses
 import re
 import shlex
+import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import records
 
@@ -148,13 +150,18 @@ def test_a_run_without_samples_idle_or_evicted_calls_has_a_page():
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """Twelve runs; commit 6 made fbank slower, run 9 and later have another ONNX Runtime."""
+    """Twelve runs; commit 6 made fbank slower, run 9 and later have another ONNX Runtime.
+
+    Beside them the same commits on another machine.
+    """
     runs = [records.bench(n, n=n, sd=0.01, rounds=5, factors={"fbank": 3.0} if n > 5 else None)
             for n in range(12)]  # fmt: skip
     newer = dataclasses.replace(RUN.tool, onnxruntime="1.33.0")
     runs[9:] = [dataclasses.replace(r, tool=newer) for r in runs[9:]]
     place = store.Folder(tmp_path_factory.mktemp("report") / "history")
-    keep.add_runs(place, runs)
+    elsewhere = record.Machine("fedcba9876543210", {"arch": "aarch64"})
+    others = [dataclasses.replace(r, run_id=f"x{r.run_id[1:]}", machine=elsewhere) for r in runs]
+    keep.add_runs(place, [*runs, *others])
     return place, runs
 
 
@@ -174,7 +181,7 @@ def test_over_time_has_levels_borders_and_the_step(kept):
     told = "\n".join(b for b in section.blocks if isinstance(b, str))
     assert "onnxruntime 1.32.0 -> 1.33.0" in told
     (table,) = (b for b in section.blocks if isinstance(b, content.Table))
-    row = next(r for r in table.rows if r[0] == "warm/5 s/total")
+    (row,) = (r for r in table.rows if r[0] == "warm/5 s/total")
     assert row[1] == f"{records.git(5).sha[:9]}..{records.git(6).sha[:9]}"
     assert row[4].startswith("fbank +1")
     other = dataclasses.replace(RUN, run_id="nobody")
@@ -221,32 +228,50 @@ def test_markdown_has_every_table_of_the_page(kept):
 
 def test_the_brief_asks_one_question_with_numbers():
     """About the largest stage; stages with boundaries and source; the release profile."""
-    text = brief.brief(RUN, "asr;read;open 100\nasr;infer;run 800\nasr;read;run 100\n", ROOT)
+    text = brief.brief(RUN, "asr;read;open 100\nasr;infer;<run> 800\nasr;read;<run> 100\n", ROOT)
     rows = RUN.summary["stages"]["warm"]["5 s"]
     assert f"`infer` {rows['infer']['median_ns'] / 1e6:.3g} ms" in text
     assert text.count("?") == 1
     assert text.count("\n") < 75
     row = next(line for line in text.splitlines() if line.startswith("| fbank | samples | mel"))
     assert re.search(r"\| asr/frontend\.py:\d+, rust_fe/src/fbank\.rs \|$", row)
-    assert "| `run` | 0.9 ms | 90.0 % |" in text
+    assert "| `<run>` | 0.9 ms | 90.0 % |" in text  # code: nothing is escaped in it
     assert 'lto = "fat"' in text
-    assert "opt-level" not in text  # of another profile
+    assert "inherits" not in text  # of the next profile
     assert "asr profile CLIP --folded" in brief.brief(RUN, None, ROOT)
     with pytest.raises(RecordError, match="expected stacks"):
         brief.brief(RUN, "{}", ROOT)
     assert "not known" in brief.brief(RUN, None, ROOT / "docs")
 
 
-def test_stages_and_their_sources_are_those_of_the_pipeline(recognizer, clip):
-    """Every stage that a call has is described; each place is where its function begins."""
-    from asr.observe import STAGES, Timer
+class Called:
+    """An observer that notes which Python functions run within each stage."""
 
-    timer = Timer()
-    recognizer.transcribe(clip, observer=timer)
-    assert {name for name, _ in timer.steps_ns} <= set(words.STAGES)
+    def __init__(self):
+        self.code = {}
+
+    def step(self, name, function, *arguments):
+        seen = self.code.setdefault(name, set())
+        sys.setprofile(lambda frame, event, _: seen.add(frame.f_code) if event == "call" else None)
+        try:
+            return function(*arguments)
+        finally:
+            sys.setprofile(None)
+
+
+def test_stages_and_their_sources_are_those_of_the_pipeline(recognizer, clip):
+    """The function that is named runs within its stage, and its place is where it begins."""
+    from asr.audio import read
+    from asr.observe import STAGES
+
     assert list(words.STAGES) == [s for s in STAGES if s != "write"]
+    samples = read(clip).samples
+    called = Called()
+    recognizer.transcribe(np.tile(samples, 12), sample_rate=16_000, observer=called)
     for stage, (_, _, name, rust) in words.STAGES.items():
         file, _, line = words.place_of(stage).rpartition(":")
+        starts = {(Path(code.co_filename), code.co_firstlineno) for code in called.code[stage]}
+        assert (ROOT / file, int(line)) in starts, stage
         found = (ROOT / file).read_text().splitlines()[int(line) - 1]
         assert f"def {name.rpartition(':')[2].rpartition('.')[2]}(" in found
         assert not rust or (ROOT / rust).is_file()

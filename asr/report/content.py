@@ -152,7 +152,7 @@ def _states(run: Bench) -> Section:
     bucket, stages = main_bucket(run), run.summary["stages"]
     blocks: list[str | Table | Figure] = [
         f"Clips of {bucket}, medians. The cold call has a scale of its own; the other three share "
-        "one."
+        "one. Medians of stages need not add up to the median of the whole."
     ]
     rows, names = [], [s for s in words.STATES if s in stages]
     shared = max((stages[s][bucket][TOTAL]["median_ns"] for s in names if s != "cold"), default=0)

@@ -84,5 +84,7 @@ def markdown_table(table: Table) -> str:
 
 
 def _text(words: str) -> str:
-    """Names are no HTML, which Markdown would let through."""
-    return words.replace("&", "&amp;").replace("<", "&lt;")
+    """Names are no HTML, which Markdown would let through outside of code."""
+    parts = words.split("`")
+    parts[::2] = [p.replace("&", "&amp;").replace("<", "&lt;") for p in parts[::2]]
+    return "`".join(parts)
