@@ -82,6 +82,10 @@ test-system: $(VENV)/built .venv-peers/ready ## system calls, cold start, races;
 	@echo "== system tests"
 	@$(BIN)/python -m pytest -q -rP -m system tests
 
+.PHONY: fuzz
+fuzz: $(VENV)/built ## fuzz readers, boundary and rust_fe: MINUTES=10, SEED=N; by coverage with a nightly Rust
+	@$(BIN)/python fuzz/run.py --minutes $${MINUTES:-10} $${SEED:+--seed $$SEED}
+
 # ---------------------------------------------------------------- references and peers
 
 .venv-golden/ready: golden/requirements.txt

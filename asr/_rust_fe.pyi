@@ -10,12 +10,79 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fbank", "Phrases", "build_info", "cmvn", "ctc_greedy", "lfr"]
+__all__ = ["Cutter", "Energy", "Fbank", "Phrases", "build_info", "cmvn", "ctc_greedy", "lfr"]
 
 _F32: TypeAlias = NDArray[np.float32]
 _I32: TypeAlias = NDArray[np.int32]
 _F64: TypeAlias = NDArray[np.float64]
 _Decoded: TypeAlias = tuple[_I32, _F32, _F32, _I32, _I32, _I32, _F32, _F32]
+
+@final
+class Cutter:
+    """Cuts sound of any length into pieces, by a score per window of 32 ms.
+
+    Every window with a score of at least 0.5 lies in a piece. A piece begins
+    96 ms before speech, ends 192 ms behind it where a pause of 608 ms follows, or, where it would
+    get too long, at the place of least speech in its second half.
+    """
+
+    def __new__(cls, sample_rate_hz: int, longest_s: float) -> Cutter:
+        """Begin a sound.
+
+        Args:
+            sample_rate_hz: at least 1000 Hz.
+            longest_s: no piece is longer; 1 to 3600 seconds.
+
+        Raises:
+            asr.errors.FrontEndError: one of them is something else.
+        """
+
+    def feed(self, scores: _F32) -> list[tuple[int, int]]:
+        """Take the scores of the windows that follow.
+
+        Args:
+            scores: float32 (N,), 0 no speech to 1 speech; NaN counts as speech.
+
+        Returns:
+            The pieces that end with them: first sample, and one past the last.
+
+        Raises:
+            asr.errors.FrontEndError: wrong dtype, shape or strides.
+        """
+
+    def finish(self, num_samples: int) -> tuple[int, int] | None:
+        """The last piece of a sound of so many samples in all, if one is open."""
+
+    @property
+    def needed_from(self) -> int:
+        """Samples before this one lie in no piece that is still to come."""
+
+@final
+class Energy:
+    """Scores per window of 32 ms from the energy alone."""
+
+    def __new__(cls, sample_rate_hz: int, *, loudness: bool) -> Energy:
+        """Begin a sound.
+
+        Args:
+            sample_rate_hz: samples per second.
+            loudness: score how loud a window is, 0.5 to 1, instead of how far it rises above the
+                quietest place within 2 s.
+        """
+
+    def feed(self, samples: _F32, last: bool) -> _F32:
+        """Take the samples that follow.
+
+        Args:
+            samples: float32 (N,), in blocks of any length.
+            last: whether the sound ends with them; a part of a window then counts as one.
+
+        Returns:
+            The scores known now, float32 (K,).
+
+        Raises:
+            asr.errors.FrontEndError: wrong dtype, shape or strides.
+        """
 
 @final
 class Fbank:

@@ -73,11 +73,11 @@ class Timer:
 
 
 class Dump:
-    """Write what each step returned, after the inner observer has finished with it.
+    """Write what each step of one call returned, after the inner observer has finished with it.
 
-    Files are ``FOLDER/CLIP/NN-stage.npz`` with the record's fields as arrays; the second piece of
-    long sound is ``NN-stage.2.npz``. A dump that cannot be written is one warning for the whole
-    run, never a failure.
+    Files are ``FOLDER/CLIP/NN-stage.npz`` with the record's fields as arrays; the second block or
+    piece of long sound is ``NN-stage.2.npz``. A dump that cannot be written is one warning for the
+    whole run, never a failure.
 
     Args:
         folder: where to write; created if missing.
@@ -116,9 +116,8 @@ class Dump:
         return value
 
     def _write(self, name: str, value: object) -> None:
-        if name == "read":
+        if name == "read" and not self._seen:
             self._clip = _folder_for(self._folder, getattr(value, "source", "clip"))
-            self._seen.clear()
             for old in (self._folder / self._clip).glob("[0-9][0-9]-*.npz"):
                 old.unlink()  # an earlier dump of this clip may have had more pieces
         if not hasattr(value, "__dataclass_fields__") and not isinstance(value, Mapping):

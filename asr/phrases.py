@@ -3,7 +3,7 @@
 import math
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -270,12 +270,12 @@ class PhraseList:
         )
 
 
-def judge(transcript: Transcript, heard: Sequence[Heard]) -> Transcript:
-    """Put the labels in the place of the text, or withhold it when it is not sure enough.
+def judge(transcript: Transcript, heard: Heard) -> Transcript:
+    """Put the labels in the place of a piece's text, or withhold it if it is not sure enough.
 
     Args:
-        transcript: made from the ``decoded`` of all of ``heard``.
-        heard: what the list found in each piece of sound, in order.
+        transcript: made from ``heard.decoded``.
+        heard: what the list found in the piece of sound.
 
     Returns:
         The same when nobody speaks; ``rejected`` with the reason ``low_confidence`` when what was
@@ -284,11 +284,9 @@ def judge(transcript: Transcript, heard: Sequence[Heard]) -> Transcript:
     """
     if transcript.no_speech:
         return transcript
-    found = [piece for piece in heard if piece.hits]
-    if not found or not all(piece.accepted for piece in found):
-        return replace(transcript, text="", rejected=True, reason="low_confidence")
-    labels = [hit.label for piece in found for hit in piece.hits]
-    return replace(transcript, text=" ".join(labels))
+    if not heard.accepted:
+        return transcript.withheld()
+    return replace(transcript, text=" ".join(hit.label for hit in heard.hits))
 
 
 def _parse(line: str, place: str) -> Phrase:

@@ -3,14 +3,15 @@
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy.typing as npt
 
-from asr import audio, ctc, phrases, punctuation, rejection, segment, text
+from asr import audio, ctc, phrases, punctuation, rejection, text, vad
 from asr.engines.base import Engine
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import FrontEndError, LayoutError, UsageError
@@ -21,9 +22,15 @@ from asr.layouts import Layout, open_layout
 from asr.observe import SILENT, Observer, with_dump
 from asr.phrases import Heard, PhraseList
 from asr.records import Audio, Decoded, Features, Logits, Transcript
+from asr.vad import Splitter
 
 #: Below this nothing can be a word; the network is not asked. Its own window is 25 ms.
 MIN_AUDIO_S = 0.1
+
+#: Longest piece that the network hears in one call: attention grows with the square of the length.
+PIECE_S = 20.0
+#: What may be asked for in its place.
+SHORTEST_PIECE_S, LONGEST_PIECE_S = 1.0, 60.0
 
 #: More threads than any machine this runs on has cores: a typing mistake.
 MAX_THREADS = 1024
@@ -48,6 +55,7 @@ class Recognizer:
         self.phrases = _stored_phrases(layout)
         self._binding = layout.connect(engine.inputs, engine.outputs)
         self._broken_dumps: set[Path] = set()
+        self._detectors = vad.Detectors(self.sample_rate_hz)
 
     @classmethod
     def load(
@@ -79,6 +87,19 @@ class Recognizer:
         count = threads or default_threads()
         step = observer.step
         layout = step("layout", open_layout, find_model(os.fspath(model)))
+        return cls.from_layout(layout, threads=count, backend=backend, observer=observer)
+
+    @classmethod
+    def from_layout(
+        cls,
+        layout: Layout,
+        *,
+        threads: int,
+        backend: str | None = None,
+        observer: Observer = SILENT,
+    ) -> "Recognizer":
+        """Load the model of a directory that is understood already; as ``load`` says."""
+        step = observer.step
         try:
             front_end = step("front_end", lambda: FrontEnd(layout.front_end, backend=backend))
         except FrontEndError as error:
@@ -89,7 +110,7 @@ class Recognizer:
         engine = step(
             "session_create",
             lambda: OrtEngine(
-                network, name=str(layout.network), threads=count, folder=layout.network.parent
+                network, name=str(layout.network), threads=threads, folder=layout.network.parent
             ),
         )
         return cls(layout, front_end, engine)
@@ -105,9 +126,14 @@ class Recognizer:
         channel: int | None = None,
         strict: bool = False,
         phrases: PhraseList | None = None,
+        vad: bool = True,
+        piece_s: float = PIECE_S,
         observer: Observer = SILENT,
     ) -> Transcript:
         """Turn sound into text.
+
+        Sound longer than ``piece_s`` is read in blocks and heard in pieces; memory does not grow
+        with its length.
 
         Args:
             source: a path, ``-`` for standard input, bytes, an array, or Audio; as
@@ -124,6 +150,9 @@ class Recognizer:
             strict: refuse a damaged file instead of hearing what is left of it.
             phrases: hear nothing but these; None takes the model folder's ``phrases.txt``,
                 without one everything can be heard.
+            vad: cut longer sound at pauses and leave them out; without, all of it is heard, cut
+                where it is quietest in the second half of each piece.
+            piece_s: longest piece, 1 to 60 seconds.
             observer: sees every stage.
 
         Returns:
@@ -131,22 +160,20 @@ class Recognizer:
             model's thresholds say that what was heard is not sure enough (``rejected``).
 
         Raises:
-            UsageError: unknown language; punctuation asked for beside a phrase list.
+            UsageError: unknown language, or another ``piece_s``; punctuation asked for beside a
+                phrase list.
             AudioError: the source is no sound.
             SystemAccessError: the file cannot be read.
             EngineError, DecodeError: the network failed, or returned NaN.
         """
         start_s = time.perf_counter()
-        wanted = self._wanted(language, itn, phrases, observer)
+        wanted = self._wanted(language, itn, phrases, observer, vad, piece_s)
         told: list[str] = []
-
-        def read() -> Audio:
-            return audio.read(
-                source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
-            )
-
-        transcript = self._run(read, wanted)
-        transcript = wanted.listed.judge(transcript, self.layout)
+        reader = audio.Reader(
+            source, sample_rate, raw=raw, channel=channel, strict=strict, warn=told.append
+        )
+        with closing(reader):
+            transcript = self._run(reader, wanted)
         return replace(
             transcript,
             channel=channel,
@@ -164,6 +191,8 @@ class Recognizer:
         raw: "audio.RawFormat | None" = None,
         strict: bool = False,
         phrases: PhraseList | None = None,
+        vad: bool = True,
+        piece_s: float = PIECE_S,
         observer: Observer = SILENT,
     ) -> tuple[Transcript, ...]:
         """Turn each channel into text by itself: a caller left, a callee right.
@@ -174,14 +203,21 @@ class Recognizer:
             A transcript per channel, in order; its ``channel`` says which.
         """
         languages = language if isinstance(language, str) else tuple(language)
-        self._wanted(languages, itn, phrases, observer)  # refuse before anything is read
+        # Refuse before anything is read.
+        self._wanted(languages, itn, phrases, observer, vad, piece_s)
         told: list[str] = []
         sounds = audio.read_channels(source, sample_rate, raw=raw, strict=strict, warn=told.append)
         found: list[Transcript] = []
         start_s = time.perf_counter()
         for number, sound in enumerate(sounds, 1):
             heard = self.transcribe(
-                sound, language=languages, itn=itn, phrases=phrases, observer=observer
+                sound,
+                language=languages,
+                itn=itn,
+                phrases=phrases,
+                vad=vad,
+                piece_s=piece_s,
+                observer=observer,
             )
             end_s = time.perf_counter()
             warned = (*told, *heard.warnings)
@@ -195,7 +231,14 @@ class Recognizer:
         itn: "bool | Literal['punctuation']",
         listed: PhraseList | None,
         observer: Observer,
+        vad: bool,
+        piece_s: float,
     ) -> "_Wanted":
+        if not SHORTEST_PIECE_S <= piece_s <= LONGEST_PIECE_S:
+            raise UsageError(
+                f"piece_s: expected {SHORTEST_PIECE_S:g} to {LONGEST_PIECE_S:g} seconds, "
+                f"found {piece_s}"
+            )
         listed = self.phrases if listed is None else listed
         if itn == "punctuation" and listed is not None:
             raise UsageError("punctuation: expected no phrase list, whose labels are the text")
@@ -205,24 +248,46 @@ class Recognizer:
             itn=itn is True,
             punctuated=itn == "punctuation",
             observer=with_dump(observer, _warn_user, self._broken_dumps),
-            listed=_Listed(listed),
+            phrases=listed,
+            vad=vad,
+            piece_s=piece_s,
         )
 
-    def _run(self, read: Callable[[], Audio], wanted: "_Wanted") -> Transcript:
+    def _run(self, reader: audio.Reader, wanted: "_Wanted") -> Transcript:
         step = wanted.observer.step
-        original = step("read", read)
-        audio_s = original.duration_s
+        sound: Audio = step("read", reader.head, wanted.piece_s)
+        audio_s = sound.duration_s
         if audio_s < MIN_AUDIO_S:
             return text.from_segments((), reason="too_short", audio_s=audio_s)
-        sound: Audio = step("resample", audio.resample, original, self.sample_rate_hz)
-        if sound.duration_s <= segment.MAX_PIECE_S:
+        if audio_s <= wanted.piece_s:
+            sound = step("resample", audio.resample, sound, self.sample_rate_hz)
             return self._piece(sound, 0.0, audio_s, wanted)
-        pieces = step("vad", segment.split, sound, segment.MAX_PIECE_S)
         heard = [
-            self._piece(piece, start_s, min(piece.duration_s, audio_s - start_s), wanted)
-            for start_s, piece in pieces
+            self._piece(piece, start_s, min(piece.duration_s, reader.read_s - start_s), wanted)
+            for start_s, piece in self._pieces(reader, sound, wanted)
         ]
-        return text.merge(heard, audio_s=audio_s)
+        return text.merge(heard, audio_s=reader.read_s)
+
+    def _pieces(
+        self, reader: audio.Reader, head: Audio, wanted: "_Wanted"
+    ) -> Iterator[tuple[float, Audio]]:
+        """Long sound, a block at a time: pieces to hear, with their place in seconds."""
+        step = wanted.observer.step
+        resampler = audio.Resampler(self.sample_rate_hz)
+        splitter: Splitter | None = None
+        block: Audio | None = head
+        while block is not None:
+            following: Audio | None = step("read", reader.next)
+            last = following is None
+            sound: Audio = step("resample", resampler.feed, block, last)
+            if splitter is None:
+                splitter = step("vad", self._splitter, wanted)
+            yield from step("vad", splitter.feed, sound, last)
+            block = following
+
+    def _splitter(self, wanted: "_Wanted") -> Splitter:
+        detector = self._detectors.new(speech=wanted.vad)
+        return Splitter(detector, self.sample_rate_hz, wanted.piece_s)
 
     def _piece(
         self, sound: Audio, offset_s: float, source_s: float, wanted: "_Wanted"
@@ -239,16 +304,19 @@ class Recognizer:
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
         logits, language, language_id = self._settle(features, wanted)
-        decoded: Decoded = step("decode", self._decode, logits, wanted.listed)
+        heard: list[Heard] = []
+        decoded: Decoded = step("decode", self._decode, logits, wanted.phrases, heard.append)
         transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, wanted.itn)
         if language is not None and transcript.language is not None:
             transcript = replace(transcript, language=language)
         if wanted.punctuated and transcript.segments:
             again = self._ask(features, language_id, True, wanted)
-            decoded = step("decode", self._decode, again, wanted.listed)
+            decoded = step("decode", self._decode, again, None, heard.append)
             written: Transcript = step("text", self._text, decoded, source_s, offset_s, True)
             transcript = punctuation.apply(transcript, written)
-        return wanted.listed.heed(transcript)
+        if wanted.phrases is not None:  # a list's own score decides
+            return phrases.judge(transcript, heard[0])
+        return rejection.apply(transcript, self.layout.rejection)
 
     def _settle(self, features: Features, wanted: "_Wanted") -> tuple[Logits, str | None, int]:
         """Scores, the language settled among those allowed, and its prompt row."""
@@ -275,10 +343,14 @@ class Recognizer:
     def _infer(self, tensors: dict[str, npt.NDArray[Any]], frame_shift_s: float) -> Logits:
         return self._binding.unbind(self.engine.run(tensors), frame_shift_s)
 
-    def _decode(self, logits: Logits, listed: "_Listed") -> Decoded:
-        if listed.phrases is not None:
-            return listed.decode(listed.phrases, logits)
-        return ctc.greedy(logits, blank_id=self.layout.blank_id)
+    def _decode(
+        self, logits: Logits, phrases: PhraseList | None, keep: Callable[[Heard], None]
+    ) -> Decoded:
+        if phrases is None:
+            return ctc.greedy(logits, blank_id=self.layout.blank_id)
+        heard = phrases.decode(logits)
+        keep(heard)
+        return heard.decoded
 
     def _text(self, decoded: Decoded, audio_s: float, offset_s: float, itn: bool) -> Transcript:
         return text.transcribe(
@@ -296,7 +368,9 @@ class _Wanted:
         itn: whether inverse text normalisation is asked for.
         punctuated: whether punctuation and case of a second pass with ITN are.
         observer: sees every stage.
-        listed: the phrase list, if any.
+        phrases: the phrase list, if any.
+        vad: whether pauses are left out of long sound.
+        piece_s: longest piece, seconds.
     """
 
     language_id: int
@@ -304,31 +378,9 @@ class _Wanted:
     itn: bool
     punctuated: bool
     observer: Observer
-    listed: "_Listed"
-
-
-class _Listed:
-    """A phrase list, if any, and what it found in each piece of one call."""
-
-    def __init__(self, phrases: PhraseList | None) -> None:
-        self.phrases = phrases
-        self._heard: list[Heard] = []
-
-    def decode(self, phrases: PhraseList, logits: Logits) -> Decoded:
-        self._heard.append(phrases.decode(logits))
-        return self._heard[-1].decoded
-
-    def heed(self, transcript: Transcript) -> Transcript:
-        """Forget what was found where the network says that nobody speaks."""
-        if self._heard and transcript.no_speech:
-            self._heard.pop()
-        return transcript
-
-    def judge(self, transcript: Transcript, layout: Layout) -> Transcript:
-        """With a list its own rejection decides, without one the model folder's."""
-        if self.phrases is None:
-            return rejection.apply(transcript, layout.rejection)
-        return phrases.judge(transcript, self._heard)
+    phrases: PhraseList | None
+    vad: bool
+    piece_s: float
 
 
 def _stored_phrases(layout: Layout) -> PhraseList | None:

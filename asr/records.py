@@ -4,7 +4,7 @@ Each checks itself once, at birth, with a message that says what was wanted and 
 No stage checks again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -190,6 +190,7 @@ class Segment:
         confidence: exp of the mean log-probability of its tokens; None without tokens.
         entropy: mean entropy of its tokens, nats; None without tokens.
         words: its words in order.
+        rejected: whether it is left out of the transcript's text: the network was not sure enough.
     """
 
     text: str
@@ -198,6 +199,7 @@ class Segment:
     confidence: float | None
     entropy: float | None
     words: tuple[Word, ...]
+    rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class Transcript:
     """What was said in one source; plain Python, ready for JSON.
 
     Attributes:
-        text: all segments joined; empty when nothing was heard.
+        text: the segments that are not rejected, joined, or a phrase list's labels.
         language: from prompt row 0, such as ``en``; None when the row holds no language.
         emotion: from prompt row 1, such as ``NEUTRAL``.
         event: from prompt row 2, such as ``Speech``.
@@ -215,11 +217,12 @@ class Transcript:
         entropy: mean entropy of all tokens, nats; None without tokens.
         no_speech: whether nothing was heard.
         no_speech_score: mean blank probability of the speech rows; None when there are tokens.
-        rejected: whether the text was withheld because the network was not sure enough.
+        rejected: whether all that was heard was withheld: the network was not sure enough.
         reason: why the text is empty: ``too_short``, ``silence``, ``low_confidence``, or None.
         audio_s: seconds of source audio.
         wall_s: seconds spent from reading the source to this record.
-        warnings: what a careful user should know, such as ``itn_not_honoured``.
+        warnings: what a careful user should know, such as ``itn_not_honoured``;
+            ``partly_withheld`` where some segments are rejected and some are not.
         channel: the one that was heard, counted from 1; None heard the mean of all.
     """
 
@@ -239,3 +242,16 @@ class Transcript:
     wall_s: float
     warnings: tuple[str, ...]
     channel: int | None = None
+
+    @property
+    def shown(self) -> tuple[Segment, ...]:
+        """The segments that are not rejected."""
+        return tuple(segment for segment in self.segments if not segment.rejected)
+
+    def withheld(self) -> "Transcript":
+        """The same without its text: rejected, with the reason ``low_confidence``.
+
+        The segments stay, for whoever wants to know what was withheld.
+        """
+        segments = tuple(replace(segment, rejected=True) for segment in self.segments)
+        return replace(self, text="", segments=segments, rejected=True, reason="low_confidence")

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def least_word(transcript: Transcript) -> float | None:
 
 
 def apply(transcript: Transcript, thresholds: Thresholds | None) -> Transcript:
-    """Withhold a text that is not sure enough.
+    """Withhold the text of one piece of sound if it is not sure enough.
 
     Returns:
         The same, or one with an empty text, ``rejected`` and the reason ``low_confidence``; its
@@ -87,7 +87,7 @@ def apply(transcript: Transcript, thresholds: Thresholds | None) -> Transcript:
         return transcript
     if thresholds.accept(least_word(transcript), transcript.entropy):
         return transcript
-    return replace(transcript, text="", rejected=True, reason="low_confidence")
+    return transcript.withheld()
 
 
 def _is_number(value: Any) -> bool:  # noqa: ANN401 - any JSON

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -198,17 +198,21 @@ def merge(parts: Sequence[Transcript], *, audio_s: float) -> Transcript:
     """Join the transcripts of one source's pieces, in order.
 
     Args:
-        parts: at least one.
+        parts: none where a speech detector found nothing to hear.
         audio_s: length of the source, seconds.
 
     Returns:
-        All segments; language, emotion, event and ITN of the first piece in which something was
-        heard, of the first piece otherwise.
+        All segments, and the texts of those that are not withheld; language, emotion, event and
+        ITN of the first piece in which something was heard, of the first piece otherwise.
     """
+    if not parts:
+        return from_segments((), reason="silence", no_speech_score=1.0, audio_s=audio_s)
     first = next((p for p in parts if p.segments), parts[0])
     scores = [p.no_speech_score for p in parts if p.no_speech_score is not None]
     silent = not first.segments
-    return from_segments(
+    texts = [p.text for p in parts if p.text]
+    withheld = any(p.rejected for p in parts)
+    whole = from_segments(
         tuple(s for p in parts for s in p.segments),
         language=first.language,
         emotion=first.emotion,
@@ -219,6 +223,10 @@ def merge(parts: Sequence[Transcript], *, audio_s: float) -> Transcript:
         audio_s=audio_s,
         warnings=tuple(dict.fromkeys(w for p in parts for w in p.warnings)),
     )
+    if withheld and not texts:
+        return whole.withheld()
+    warnings = (*whole.warnings, "partly_withheld") if withheld else whole.warnings
+    return replace(whole, text=join_segments(texts), warnings=warnings)
 
 
 def _prompt_fields(decoded: Decoded, vocabulary: Vocabulary) -> list[str | None]:

@@ -16,10 +16,11 @@ FLOORS = [
     {"asr._rust_fe"},
     {"asr.errors"},
     {"asr.records"},
-    {"asr.audio", "asr.segment", "asr.frontend", "asr.ctc", "asr.text", "asr.formats",
-     "asr.engines", "asr.observe", "asr.page", "asr.rejection", "asr.phrases", "asr.languages",
-     "asr.punctuation"},
-    {"asr.layouts", "asr.hub"},
+    {"asr.audio", "asr.frontend", "asr.ctc", "asr.text", "asr.formats", "asr.engines",
+     "asr.observe", "asr.rejection", "asr.phrases", "asr.languages", "asr.punctuation",
+     "asr.page"},
+    {"asr.layouts", "asr.hub", "asr.vad"},
+    {"asr.optimize"},
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
@@ -29,8 +30,8 @@ FLOORS = [
 ]  # fmt: skip
 RUST_FLOORS = [
     {"error"},
-    {"config", "simd", "counter"},
-    {"frame", "mel", "lfr", "cmvn", "ctc"},
+    {"config", "simd", "counter", "cpu"},
+    {"frame", "mel", "lfr", "cmvn", "ctc", "cut", "energy"},
     {"fbank", "phrases"},
     {"py"},
 ]

@@ -1,8 +1,10 @@
 """asr.audio and what FFmpeg decodes: M4A, WebM, video; with PyAV, and without it."""
 
 import io
+import struct
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -113,6 +115,24 @@ FILES = {
     "mono": ("ipod", "aac", {"layout": "mono", "rate": 16000}),
     "adpcm wav": ("wav", "adpcm_ms", {}),
 }
+
+
+def test_a_chunk_that_claims_gigabytes_costs_none():
+    """FFmpeg reads a `bext` chunk of 2 GiB in one call; Python must not make room for its claim.
+
+    Found by fuzz/: bytes, not samples, so the limit on sound says nothing about it.
+    """
+    pytest.importorskip("av", reason="the extra asr-rtf[av] is not installed")
+    # A format that only FFmpeg might know, so that it is asked.
+    fmt = b"fmt \x10\0\0\0" + struct.pack("<HHIIHH", 1, 0, 16000, 16000, 0, 16)
+    data = b"RIFF\0\1\0\0WAVEbext" + struct.pack("<I", 0x7FFFFFFF) + bytes(700) + fmt
+    tracemalloc.start()
+    try:
+        with pytest.raises(asr.AudioError, match="bytes: expected sound"):
+            audio.read(data)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def level_of_difference(found, rate):

@@ -1,15 +1,19 @@
 """asr.audio and WAV: every encoding, any chunk order, and headers that do not tell the truth."""
 
+import io
 import os
 import resource
 import struct
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.io import wavfile
 
 import asr
 from asr import audio
@@ -317,6 +321,60 @@ def test_our_reader_finds_every_whole_frame(length, kind, channels, claim):
         endless = chunk(b"data", encode(samples, kind), size=claim, pad=False)
         ours, _ = read(riff(header, endless))
         assert np.allclose(found, ours, atol=1e-7)
+
+
+TRUE_NAMES = st.sampled_from([b"LIST", b"JUNK", b"bext", b"id3 ", b"iXML", b"axml"])
+true_chunks = st.lists(st.builds(chunk, TRUE_NAMES, st.binary(max_size=60)), max_size=3)
+
+
+@given(
+    st.sampled_from(list(KINDS)),
+    st.integers(1, 8),
+    st.integers(0, 400),
+    st.integers(4000, 384000),
+    st.booleans(),
+    st.tuples(true_chunks, true_chunks, true_chunks),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_true_header_gives_what_it_was_made_of(
+    kind, channels, length, rate, extensible, around, swap, seed
+):
+    """Any encoding, channels, rate, length, chunks in any order: what went in, libsndfile, SciPy.
+
+    The two others are asked where they can read the file: the format first, an encoding they know.
+    """
+    master = np.random.default_rng(seed).uniform(-0.9, 0.9, (length, channels))
+    content = encode(master.astype(np.float32).ravel(), kind)
+    order = [
+        chunk(b"fmt ", fmt(kind, channels, rate, extensible)),
+        chunk(b"data", content),
+    ][:: -1 if swap else 1]
+    before, between, after = (b"".join(chunks) for chunks in around)
+    file = riff(before, order[0], between, order[1], after)
+    expected = raw_module.decode(content, kind if kind in raw_module.WIDTHS else f"{kind}le")
+    expected = expected.reshape(length, channels)
+    told = []
+    if not length:
+        assert len(audio.read(file, warn=told.append).samples) == 0
+        return
+    found = list(audio.read_channels(file, warn=told.append))
+    assert [rate] * channels == [a.sample_rate_hz for a in found]
+    assert np.allclose(expected, np.stack([a.samples for a in found], 1), rtol=0, atol=1e-7)
+    assert told == []
+    if swap:
+        return
+    other, other_rate = soundfile.read(io.BytesIO(file), dtype="float32", always_2d=True)
+    assert rate == other_rate
+    assert np.allclose(other, expected, rtol=0, atol=1e-7)
+    if kind in ("s16", "s32", "f32", "f64", "u8"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # of chunks it does not know
+            other_rate, values = wavfile.read(io.BytesIO(file))
+        assert rate == other_rate
+        scale = {"s16": 2**15, "s32": 2**31, "u8": 2**7}.get(kind, 1)
+        values = (values.astype(float) - 128 * (kind == "u8")) / scale
+        assert np.allclose(values.reshape(length, channels), expected, rtol=0, atol=1e-7)
 
 
 def test_a_header_costs_no_memory(tmp_path):

@@ -235,7 +235,11 @@ def test_only_pages_of_the_models_files_are_dropped(tmp_path):
     with (tmp_path / "weights").open("rb") as file:
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         assert view[4096] == ord("x")
-        assert resident.drop_mapped(tmp_path) == "dropped"
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        place = next(i for i, line in enumerate(maps) if line.endswith("/weights"))
+        maps.insert(place, "10000-11000 rw-p 00000000 00:00 0 ")  # memory without a file
+        (tmp_path / "maps").write_text("\n".join(maps) + "\n")
+        assert resident.drop_mapped(tmp_path, tmp_path / "maps") == "dropped"
         assert view[4096] == ord("x")
 
 

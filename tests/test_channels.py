@@ -238,7 +238,7 @@ def test_the_label_counts_as_part_of_its_line(name, lines):
 
 def test_a_withheld_text_is_shown_on_no_channel():
     """As for one transcript: only JSON keeps what was withheld."""
-    withheld = dataclasses.replace(TALK[0], text="", rejected=True, reason="low_confidence")
+    withheld = TALK[0].withheld()
     for name in ("txt", "srt", "vtt", "tsv", "lrc"):
         assert "hello" not in render(name, [withheld, TALK[1]])
     assert "hello" in render("json", [withheld, TALK[1]])

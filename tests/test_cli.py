@@ -279,13 +279,19 @@ def test_interrupting_is_exit_130(cli, clip, monkeypatch):
 
 def test_ctrl_c_stops_a_long_run(clip):
     """The signal itself, in the middle of many calls: 130 and no trace."""
+    heed = signal.getsignal(signal.SIGINT)  # a background job of a shell is told to ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         [*COMMAND, "transcribe", clip, "--repeat", "100000"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        process.stdout.readline()  # the first call is through
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        signal.signal(signal.SIGINT, heed)
+        try:
+            process.stdout.readline()  # the first call is through
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (130, "")
 
 

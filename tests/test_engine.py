@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import asr
-from asr.engines import ort
+from asr.engines import cores, ort
 
 
 def engine(threads=1, **network):
@@ -100,10 +100,90 @@ def test_a_network_that_cannot_be_read_is_the_systems_refusal(tmp_path):
     assert seen.value.exit_code == 5
 
 
-def test_threads_are_what_was_asked_for():
-    """The engine reports the number it was given; the default respects the CPU affinity."""
-    assert engine(threads=3).threads == 3
-    assert 1 <= ort.default_threads() <= min(4, len(os.sched_getaffinity(0)))
+def tasks():
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_are_what_was_asked_for(threads):
+    """The engine reports the number it was given, and the caller is one of them."""
+    before = tasks()
+    made = engine(threads=threads)
+    assert (made.threads, tasks() - before) == (threads, threads - 1)
+
+
+def test_by_default_threads_follow_the_affinity(asr_process):
+    """One core allowed: one thread, and no pool beside it."""
+    program = (
+        "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
+        "import numpy, asr; before = len(os.listdir('/proc/self/task'));"
+        "model = asr.Recognizer.load();"
+        "print(model.engine.threads, len(os.listdir('/proc/self/task')) - before)"
+    )
+    assert asr_process(program=program).out.split() == ["1", "0"]
+
+
+GROUPS = {
+    "no group at all": ({}, None),
+    "version 2": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "150000 100000\n"}, 2),
+    "version 2, no limit": (
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, None),
+    "version 2, of a parent": (
+        {
+            "proc/self/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/cpu.max": "100000 100000\n",
+            "sys/fs/cgroup/a/b/cpu.max": "300000 100000\n",
+        },
+        1,
+    ),
+    "version 2, less than a core": (
+        {"proc/self/cgroup": "0::/x\n", "sys/fs/cgroup/x/cpu.max": "1000 100000\n"}, 1),
+    "version 1": (
+        {
+            "proc/self/cgroup": "4:memory:/\n3:cpu,cpuacct:/docker/1\n0::/\n",
+            "sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us": "200000\n",
+            "sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us": "100000\n",
+        },
+        2,
+    ),
+    "version 1, a path that is not seen": (
+        {
+            "proc/self/cgroup": "3:cpu,cpuacct:/docker/1\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "100000\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        },
+        1,
+    ),
+    "version 1, no limit": (
+        {
+            "proc/self/cgroup": "3:cpu:/\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        },
+        None,
+    ),
+    "not what it should be": (
+        {"proc/self/cgroup": "0::/\n:\n", "sys/fs/cgroup/cpu.max": "x y z\n"}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_cores_follow_the_quota_of_the_control_group(tmp_path, monkeypatch, name):
+    """The least of affinity and quotas, of the group and those above it, in both versions."""
+    files, expected = GROUPS[name]
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    for allowed in (8, 1):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=allowed: set(range(n)))
+        assert min(allowed, expected or allowed) == cores.available(tmp_path)
+
+
+def test_the_default_is_at_most_four(monkeypatch):
+    """Beyond four threads small networks wait for each other."""
+    for allowed, expected in ((2, 2), (64, 4)):
+        monkeypatch.setattr(ort.cores, "available", lambda n=allowed: n)
+        assert expected == ort.default_threads()
 
 
 def test_the_runtime_prints_nothing(capfd):

@@ -257,7 +257,7 @@ def test_tsv_has_no_tab_or_line_break_inside():
 def test_no_text_is_an_empty_file_of_its_kind(name, empty):
     """Silence makes no cue, and a text that was withheld is shown by no format."""
     silent = text.from_segments((), reason="silence", audio_s=3.0)
-    withheld = dataclasses.replace(HELLO, text="", rejected=True, reason="low_confidence")
+    withheld = HELLO.withheld()
     assert formats.render(silent, name, source="x") == empty
     assert formats.render(withheld, name, source="x", words=True) == empty
 

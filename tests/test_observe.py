@@ -440,14 +440,16 @@ def test_a_dump_follows_the_variable_call_by_call(recognizer, clip, tmp_path, mo
 
 
 def test_each_piece_of_long_sound_is_dumped(tmp_path, monkeypatch):
-    """Pieces are numbered from the second on; a new clip starts again at the first."""
+    """Blocks and pieces are numbered from the second on; a new clip starts again at the first."""
     monkeypatch.setenv("ASR_DUMP", str(tmp_path))
-    samples = fakes.hiss(65 * 16000)
-    fakes.recognizer(fakes.rows(["▁hello"])).transcribe(samples, sample_rate=16000)
-    names = {p.name for p in (tmp_path / "array").iterdir()}
-    assert {"04-fbank.npz", "04-fbank.2.npz", "04-fbank.3.npz", "10-text.3.npz"} <= names
-    assert "04-fbank.4.npz" not in names
-    assert "01-read.2.npz" not in names
+    recognizer = fakes.recognizer(fakes.rows(["▁hello"]))
+    for seconds, last in ((70, 4), (45, 3)):
+        samples = np.tile(fakes.hiss(16000), seconds)
+        recognizer.transcribe(samples, sample_rate=16000, vad=False, piece_s=20)
+        names = {p.name for p in (tmp_path / "array").iterdir()}
+        assert {"04-fbank.npz", "04-fbank.2.npz", f"10-text.{last}.npz"} <= names
+        assert ("01-read.2.npz" in names) == ("02-resample.2.npz" in names) == (seconds > 65)
+    assert "04-fbank.6.npz" not in names
 
 
 def test_a_fake_run_is_dumped_too(tmp_path, monkeypatch):

@@ -224,31 +224,31 @@ def test_judge_shows_the_label_or_withholds():
     """Accepted: the labels; not accepted: no text, rejected; nothing heard: unchanged."""
     lamp = PhraseList([Phrase("a", "lamp on"), Phrase("b", "lamp off")], SMALL, many=True)
     heard = lamp.decode(logits(one_hot([4, 0, 1, 3], SMALL)))
-    shown = phrases.judge(transcript_of(heard, SMALL), [heard])
+    shown = phrases.judge(transcript_of(heard, SMALL), heard)
     assert (shown.text, shown.segments[0].text) == ("lamp on lamp off", "a b")
     assert not shown.rejected
 
     heard = lamp.decode(logits(one_hot([5, 2, 3, 2], SMALL)))
-    withheld = phrases.judge(transcript_of(heard, SMALL), [heard])
+    withheld = phrases.judge(transcript_of(heard, SMALL), heard)
     assert (withheld.text, withheld.rejected, withheld.reason) == ("", True, "low_confidence")
     assert withheld.segments
 
     heard = lamp.decode(logits(one_hot([0, 0], SMALL)))
-    silent = phrases.judge(transcript_of(heard, SMALL), [heard])
+    silent = phrases.judge(transcript_of(heard, SMALL), heard)
     assert (silent.text, silent.rejected, silent.reason) == ("", False, "silence")
 
 
 def test_other_speech_is_withheld_and_silence_is_silence():
-    """No phrase fits: what was heard stays in the segments; one accepted piece speaks for all."""
+    """No phrase fits: what was heard stays in the segments."""
     listed = PhraseList(["b b b"], SMALL)
     other = listed.decode(logits(one_hot([4, 3, 0], SMALL)))
     assert (other.hits, other.accepted) == ((), False)
-    withheld = phrases.judge(transcript_of(other, SMALL), [other])
+    withheld = phrases.judge(transcript_of(other, SMALL), other)
     assert (withheld.text, withheld.rejected, withheld.reason) == ("", True, "low_confidence")
     assert (withheld.segments[0].text, withheld.no_speech) == ("ab", False)
 
     found = listed.decode(logits(one_hot([1, 3, 1, 3, 1, 3], SMALL)))
-    assert phrases.judge(transcript_of(found, SMALL), [other, found]).text == "b b b"
+    assert phrases.judge(transcript_of(found, SMALL), found).text == "b b b"
 
 
 def test_the_default_score_is_the_one_that_was_chosen():
@@ -335,6 +335,9 @@ def test_scores_that_do_not_fit():
         listed.decode(logits(np.zeros((3, 7))))
     with pytest.raises(DecodeError, match="expected a blank_id"):
         _rust_fe.Phrases([b"", b"a"], 2, [[b"a"]], [0])
+    for group in (1, 2**64 - 1):  # the second was a panic of Rust: fuzz/
+        with pytest.raises(DecodeError, match=f"expected groups below 1, found {group}"):
+            _rust_fe.Phrases([b"", b"a"], 0, [[b"a"]], [group])
 
 
 def test_shared_between_threads():

@@ -73,8 +73,9 @@ def test_a_withheld_text(strict, clip, recognizer):
     heard, withheld = (r.transcribe(clip) for r in (recognizer, asr.Recognizer.load(strict)))
     assert (withheld.text, withheld.rejected, withheld.reason) == ("", True, "low_confidence")
     assert not withheld.no_speech
-    same = {"wall_s": 0.0, "text": "", "rejected": True, "reason": "low_confidence"}
-    assert replace(withheld, **same) == replace(heard, **same)
+    assert replace(withheld, wall_s=0.0) == replace(heard.withheld(), wall_s=0.0)
+    assert all(segment.rejected for segment in withheld.segments)
+    assert withheld.shown == ()
 
 
 def test_one_doubtful_word_withholds_the_text(recognizer, clip):

@@ -267,7 +267,8 @@ def test_stages_and_their_sources_are_those_of_the_pipeline(recognizer, clip):
     assert list(words.STAGES) == [s for s in STAGES if s != "write"]
     samples = read(clip).samples
     called = Called()
-    recognizer.transcribe(np.tile(samples, 12), sample_rate=16_000, observer=called)
+    for times in (1, 12):  # long sound is cut
+        recognizer.transcribe(np.tile(samples, times), sample_rate=16_000, observer=called)
     for stage, (_, _, name, rust) in words.STAGES.items():
         file, _, line = words.place_of(stage).rpartition(":")
         starts = {(Path(code.co_filename), code.co_firstlineno) for code in called.code[stage]}

@@ -312,8 +312,10 @@ def test_cmvn_refuses_what_may_not_be_written_to():
 @pytest.mark.parametrize(
     ("call", "found"),
     [
-        (lambda x, v: _rust_fe.lfr(x, 0, 6), "m must be positive, found 0"),
-        (lambda x, v: _rust_fe.lfr(x, 7, 0), "n must be positive, found 0"),
+        (lambda x, v: _rust_fe.lfr(x, 0, 6), "m must be 1 to 1024, found 0"),
+        (lambda x, v: _rust_fe.lfr(x, 2**62, 6), "m must be 1 to 1024, found 46116"),
+        (lambda x, v: _rust_fe.lfr(x, 7, 0), "n must be 1 to 1024, found 0"),
+        (lambda x, v: _rust_fe.lfr(x, 7, 1025), "n must be 1 to 1024, found 1025"),
         (lambda x, v: _rust_fe.lfr(x[:, :0], 7, 6), "dim must be positive, found 0"),
         (lambda x, v: _rust_fe.lfr(x.T, 7, 6), "not contiguous"),
         (lambda x, v: _rust_fe.lfr(x.astype(float), 7, 6), "found float64"),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from asr.audio.reader import Reader as Reader
+from asr.audio.reader import Resampler as Resampler
 from asr.audio.sound import MIN_RATE_HZ, Notes, check_rate, collect, opened
 from asr.errors import UsageError
 from asr.records import Audio

@@ -1,5 +1,6 @@
 """Arrays -> Sound: which types, which axis."""
 
+import math
 import numbers
 from collections.abc import Iterator
 
@@ -28,7 +29,7 @@ def sound(samples: npt.NDArray[np.generic], sample_rate: int | None) -> Sound:
     """
     if sample_rate is None:
         raise AudioError("array: expected sample_rate=..., found none; an array has no rate")
-    if not isinstance(sample_rate, numbers.Real) or sample_rate <= 0:
+    if not isinstance(sample_rate, numbers.Real) or not 0 < sample_rate < math.inf:
         raise AudioError(f"array: expected a positive sample_rate, found {sample_rate}")
     if sample_rate != int(sample_rate):
         raise AudioError(f"array: expected a whole sample_rate, found {sample_rate}")

@@ -5,6 +5,7 @@ PyAV is an extra: ``pip install asr-rtf[av]``.
 
 import importlib
 import importlib.util
+import io
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -72,7 +73,7 @@ class _Decoder:
         self.bad, self.why = 0, ""
         errors = (self._av.error.FFmpegError, OSError, ValueError)
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        with os.fdopen(os.dup(self._descriptor), "rb") as file:
+        with _Portions(os.dup(self._descriptor), "rb") as file:
             try:
                 container = self._av.open(
                     file, mode="r", format=self._kind.demuxer, metadata_errors="ignore"
@@ -147,6 +148,14 @@ class _Decoder:
             notes.damaged(f"{self.bad} of its packets could not be decoded, {seconds:.2f} s could")
         elif seconds < 0.98 * self.promised_s - 0.5:
             notes.damaged(f"it promises {self.promised_s:.2f} s and holds {seconds:.2f} s")
+
+
+class _Portions(io.FileIO):
+    """A file that hands out a little at a time: FFmpeg asks for as much as a header claims."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read at most a quarter of a MiB."""
+        return super().read(min(size, 1 << 18) if size is not None and size >= 0 else 1 << 18)
 
 
 def _values(frame: Any) -> Float32:  # noqa: ANN401 - a frame of PyAV

@@ -21,6 +21,9 @@ ENTERED_NS = time.perf_counter_ns()
 ENTERED_CPU_NS = time.process_time_ns()
 
 
+_is_program = False
+
+
 class Help(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal, found without shutil: it costs a tenth of ``asr --help``."""
 
@@ -58,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
         history,
         inspect,
         models,
+        optimize,
         profile,
         report,
         transcribe,
@@ -82,13 +86,15 @@ def build_parser() -> argparse.ArgumentParser:
             "\n"
             "exit codes: 0 done, 2 usage, 3 bad audio, 4 bad model, 5 cannot read or write,\n"
             "            6 source unreachable or wrong checksum, 7 a needed tool is missing,\n"
-            "            70 our bug, 130 interrupted"
+            "            70 our bug, 130 interrupted, 143 terminated"
         ),
         formatter_class=Help,
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, bench, history, report, evaluate, profile, models, doctor):
+    for module in (
+        transcribe, inspect, optimize, bench, history, report, evaluate, profile, models, doctor,
+    ):  # fmt: skip
         module.add_parser(commands)
     return parser
 
@@ -113,9 +119,13 @@ def run_and_exit() -> NoReturn:
     Measured on a 3 s clip: looking for garbage while modules are imported, and tearing down the
     interpreter and the runtime at the end, cost a sixth of a cold start and achieve nothing.
     """
+    global _is_program
+    _is_program = True
     gc.set_threshold(100_000)  # a long run still collects, in larger steps
     try:
         code = main()
+    except KeyboardInterrupt:  # before there was anything to do
+        code = 130
     except SystemExit as leave:  # argparse has said what there was to say
         code = leave.code if isinstance(leave.code, int) else 0
     if not all([_is_flushed(sys.stdout), _is_flushed(sys.stderr)]):
@@ -151,11 +161,15 @@ def main(arguments: list[str] | None = None) -> int:
             errors = "surrogateescape" if is_utf8(stream) else "backslashreplace"
             stream.reconfigure(errors=errors)
     options = build_parser().parse_args(arguments)
+    from asr.cli import signals  # after --help has ended
+
+    signals.is_program = _is_program
     try:
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return 130
+        with signals.heeded():
+            code: int = options.run(options)
+            sys.stdout.flush()
+    except KeyboardInterrupt as stop:
+        return getattr(stop, "exit_code", 130)
     except BrokenPipeError:
         # The reader has gone (``asr ... | head``); leave nothing for the interpreter to flush.
         sys.stdout = None
@@ -163,6 +177,8 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         return fail(error, getattr(error, "exit_code", 5))
     except Exception as error:
+        if signals.received:
+            return 128 + signals.received
         code = getattr(error, "exit_code", 70)
         if code == 70:
             return _report_bug(error)

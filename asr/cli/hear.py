@@ -6,6 +6,7 @@ import time
 
 from asr.cli import _report_bug, fail
 from asr.cli.options import DEFAULT_REPEAT
+from asr.cli.signals import raise_if_received
 from asr.errors import AsrError, TextChangedError
 from asr.observe import SILENT, Timer
 
@@ -47,12 +48,14 @@ def transcribe(
     try:
         _hear(recognizer, job, options, observer, load)
     except AsrError as error:
+        raise_if_received()
         job.fail(error)
         job.say(fail, error, error.exit_code)
         return error.exit_code
     except OSError:
         raise  # nothing can be written to stdout
     except Exception as error:  # our bug with this file stops no other
+        raise_if_received()
         job.fail(error)
         job.say(_report_bug, error)
         return 70
@@ -109,6 +112,8 @@ def _call(
         "itn": options.itn,
         "raw": options.raw,
         "strict": options.strict,
+        "vad": not options.no_vad,
+        "piece_s": options.piece_s,
         "observer": observer,
     }
     if options.split_channels:

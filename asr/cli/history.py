@@ -228,7 +228,7 @@ def _backfill(options: argparse.Namespace, store: Store) -> int:
 
     repo = Path(options.repo)
     shas = commits_of(repo, options.range)[:: options.every]
-    built = [installs.from_revision(sha, repo.absolute(), _progress) for sha in shas]
+    built = [installs.from_revision(sha[:12], repo.absolute(), _progress) for sha in shas]
     plan = Plan(
         model=options.model or DEFAULT_MODEL,
         threads=options.threads,

@@ -148,6 +148,18 @@ def _add_sound_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="refuse a damaged file (default: hear what is left, with a warning)",
     )
+    parser.add_argument(
+        "--no-vad",
+        action="store_true",
+        help="hear all of a long file (default: leave out its pauses)",
+    )
+    parser.add_argument(
+        "--piece-s",
+        type=_piece_s,
+        default=20.0,
+        metavar="SECONDS",
+        help="longest piece heard in one call, 1 to 60; longer files are cut (default: 20)",
+    )
 
 
 def _raw(words: str) -> RawFormat:
@@ -157,6 +169,16 @@ def _raw(words: str) -> RawFormat:
         return RawFormat.parse(words)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("raw: ")) from None
+
+
+def _piece_s(word: str) -> float:
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 60:
+        raise argparse.ArgumentTypeError(f"expected 1 to 60 seconds, found {word!r}")
+    return seconds
 
 
 def _positive(word: str) -> int:

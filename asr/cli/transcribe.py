@@ -44,9 +44,11 @@ def run(options: argparse.Namespace) -> int:
     """
     import warnings
 
-    from asr.cli import ENTERED_NS, batch, inputs, outputs, tell
-    from asr.cli.hear import transcribe
-    from asr.observe import SILENT, Timer
+    from asr.cli import ENTERED_NS, batch, inputs, outputs, signals, tell
+
+    with signals.at_once():
+        from asr.cli.hear import transcribe
+        from asr.observe import SILENT, Timer
 
     warnings.showwarning = tell.ignore_warning if options.quiet else tell.show_warning
     if options.timings and options.jobs > 1:
@@ -63,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     nothing_left = bool(jobs) and all(job.skipped for job in jobs)
     if nothing_left:
         return batch.tell_all(((job, 0) for job in jobs), jobs, options, many=many)
-    recognizer = _load(options, timer or SILENT)
+    with signals.at_once():
+        recognizer = _load(options, timer or SILENT)
     if options.languages is None:  # refuse before the first file is read
         recognizer.layout.language_id(options.language)
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from asr.engines import cores
 from asr.engines.base import TensorInfo, Tensors
 from asr.errors import EngineError, LayoutError, SystemAccessError
 
@@ -68,9 +69,7 @@ def import_runtime() -> Any:  # noqa: ANN401 - the runtime has no types
 
 def default_threads() -> int:
     """Cores this process may use, at most 4: beyond that small networks wait for each other."""
-    if hasattr(os, "sched_getaffinity"):
-        return min(4, len(os.sched_getaffinity(0)))
-    return min(4, os.cpu_count() or 1)
+    return min(4, cores.available())
 
 
 class OrtEngine:
@@ -147,6 +146,16 @@ class OrtEngine:
         """
         start_ns: int = self._session.get_profiling_start_time_ns()
         return Path(self._session.end_profiling()), start_ns
+
+
+def quick_session(model: bytes) -> Any:  # noqa: ANN401 - the runtime has no types
+    """A bare session for a few runs: neither optimised nor prepacked, so it loads at once."""
+    ort = import_runtime()
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _info(tensor: Any) -> TensorInfo:  # noqa: ANN401 - the runtime has no types

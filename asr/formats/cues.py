@@ -95,12 +95,10 @@ def cues(transcript: Transcript, *, max_lines: int = MAX_LINES, label: str = "")
         Cues in order: none empty, none overlapping, each later than 0 and within the sound. A cue
         never joins two stretches of speech, so the words and spaces are the segments' own.
     """
-    if not transcript.text:
-        return []
     limit_ms = duration_ms(transcript)
     lead = [_Atom(label, False, 0, 0, columns(label))] if label else []
     widest = MAX_COLUMNS - (columns(label) + 1 if label and max_lines == 1 else 0)
-    groups = [g for s in transcript.segments for g in _groups(_atoms(s, widest), max_lines, lead)]
+    groups = [g for s in transcript.shown for g in _groups(_atoms(s, widest), max_lines, lead)]
     return list(_placed(groups, limit_ms, max_lines, lead))
 
 

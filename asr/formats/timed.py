@@ -99,13 +99,13 @@ def to_turns(heard: Sequence[Transcript]) -> str:
     turns = sorted(
         (segment.start_s, t.channel or 0, f"{label(t)}: {clean(segment.text)}\n")
         for t in heard
-        for segment in (t.segments if t.text else ())
+        for segment in t.shown
     )
     return "".join(line for _, _, line in turns) or "\n"
 
 
 def _rows(transcript: Transcript, *, words: bool) -> Iterator[tuple[float, float, str]]:
-    for segment in transcript.segments if transcript.text else ():
+    for segment in transcript.shown:
         if words:
             yield from ((start_s, end_s, text) for _, text, start_s, end_s in pieces(segment))
         else:

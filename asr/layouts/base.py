@@ -155,6 +155,16 @@ class Binding:
         self._inputs = inputs
         self._logits = logits
 
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """Role -> tensor name; the roles are speech, speech_lengths, language, textnorm."""
+        return self._inputs
+
+    @property
+    def scores(self) -> str:
+        """Name of the tensor of scores."""
+        return self._logits
+
     def bind(
         self, features: Features, language_id: int, itn_id: int
     ) -> dict[str, npt.NDArray[Any]]:

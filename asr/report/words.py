@@ -6,9 +6,9 @@ from pathlib import Path
 
 #: Stage -> from, to, the function that does it, the file of the Rust crate it calls.
 STAGES: dict[str, tuple[str, str, str, str]] = {
-    "read": ("path, pipe or bytes", "mono float32 samples", "asr.audio:read", ""),
+    "read": ("path, pipe or bytes", "mono float32 samples", "asr.audio.reader:Reader.head", ""),
     "resample": ("samples", "samples at the recipe's rate", "asr.audio:resample", ""),
-    "vad": ("samples", "pieces of at most 30 s", "asr.segment:split", ""),
+    "vad": ("samples", "pieces, cut at pauses", "asr.vad:Splitter.feed", ""),
     "fbank": ("samples", "mel energies, a row every 10 ms", "asr.frontend:FrontEnd.fbank",
               "rust_fe/src/fbank.rs"),
     "lfr": ("mel rows", "stacked rows, one every 60 ms", "asr.frontend:FrontEnd.lfr",

@@ -1,13 +1,16 @@
 //! The speech front end and the CTC decoders, without Python.
 //!
-//! Floors, imports only go down: `error`; `config` `simd`; `frame` `mel` `lfr` `cmvn` `ctc`; `fbank` `phrases`; `py`.
+//! Floors, imports only go down: `error`; `config` `cpu` `simd`; `frame` `mel` `lfr` `cmvn` `ctc` `cut` `energy`; `fbank` `phrases`; `py`.
 //! Only `simd` holds `unsafe`, only `py` knows Python.
 
 pub mod cmvn;
 pub mod config;
 #[cfg(feature = "count-allocations")]
 mod counter;
+pub mod cpu;
 pub mod ctc;
+pub mod cut;
+pub mod energy;
 pub mod error;
 pub mod fbank;
 pub mod frame;

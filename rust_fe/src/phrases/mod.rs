@@ -122,13 +122,10 @@ impl Phrases {
         if texts.len() != groups.len() {
             return Err(wrong(format!("{} groups", texts.len()), groups.len()));
         }
-        let num_groups = groups.iter().map(|g| g + 1).max().unwrap_or(0);
-        if num_groups > texts.len() {
-            return Err(wrong(
-                format!("groups below {}", texts.len()),
-                num_groups - 1,
-            ));
+        if let Some(group) = groups.iter().find(|group| **group >= texts.len()) {
+            return Err(wrong(format!("groups below {}", texts.len()), group));
         }
+        let num_groups = groups.iter().max().map_or(0, |group| group + 1);
         let mut ids: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for (id, piece) in pieces.iter().enumerate() {
             if id != blank && !piece.is_empty() {

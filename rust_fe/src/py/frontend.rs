@@ -93,6 +93,9 @@ impl PyFbank {
 
 const FEATURES: &str = "a float32 array of shape (T, D)";
 
+/// Most frames stacked, or skipped; more is a mistaken field, and would be memory for nothing.
+const MAX_LFR: usize = 1024;
+
 /// Stack `m` frames every `n` frames: float32 (T, D) to float32 (ceil(T / n), m * D).
 #[pyfunction]
 #[pyo3(name = "lfr")]
@@ -104,9 +107,19 @@ pub(super) fn py_lfr<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let features = borrow(features, "FrontEndError", "features", FEATURES)?;
     let (values, rows, dim) = matrix(&features)?;
-    for (field, number) in [("lfr m", m), ("lfr n", n), ("features dim", dim)] {
-        if number == 0 {
-            let (expected, found) = ("positive".into(), "0".into());
+    let fields = [
+        ("lfr m", m, MAX_LFR),
+        ("lfr n", n, MAX_LFR),
+        ("features dim", dim, usize::MAX),
+    ];
+    for (field, number, most) in fields {
+        if !(1..=most).contains(&number) {
+            let expected = if most == MAX_LFR {
+                format!("1 to {MAX_LFR}")
+            } else {
+                "positive".into()
+            };
+            let found = number.to_string();
             return Err(raise(
                 py,
                 &Error::Config {

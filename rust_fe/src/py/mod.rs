@@ -6,6 +6,7 @@
 mod arrays;
 mod decode;
 mod frontend;
+mod pieces;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,6 +35,7 @@ fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         .map(Backend::name)
         .collect();
     info.set_item("backends", backends)?;
+    info.set_item("byte_features", crate::cpu::byte_features())?;
     Ok(info)
 }
 
@@ -53,6 +55,8 @@ mod _rust_fe {
     use super::decode::{PyPhrases, ctc_greedy};
     #[pymodule_export]
     use super::frontend::{PyFbank, py_cmvn, py_lfr};
+    #[pymodule_export]
+    use super::pieces::{PyCutter, PyEnergy};
 
     #[cfg(feature = "count-allocations")]
     #[pymodule_export]
