@@ -18,7 +18,7 @@ import records
 from asr.bench import record
 from asr.bench.installs import Install
 from asr.bench.plan import Plan
-from asr.errors import RecordError, UsageError
+from asr.errors import RecordError, SystemAccessError, UsageError
 from asr.history import backfill, keep, steps, store
 from asr.history.index import Index
 from asr.history.potts import fit, scale_of
@@ -271,6 +271,18 @@ def test_a_branch_keeps_records_and_leaves_the_work_tree_alone(clone, stepped):
     assert after == before
     with pytest.raises(UsageError, match="git rev-parse"):
         store.Branch(clone.parent, "asr-history")
+
+
+def test_a_branch_needs_a_name_for_its_commits(clone, monkeypatch):
+    """Where git knows none, it is told how to give one, and no branch is made."""
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.delenv(f"GIT_{who}_EMAIL")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    git(clone, "config", "user.useConfigOnly", "true")
+    branch = store.Branch(clone, "asr-history")
+    with pytest.raises(SystemAccessError, match=r"git config user\.email"):
+        keep.add_runs(branch, [run(1)])
+    assert list(branch.files()) == []
 
 
 def test_prune_drops_old_samples_alone(tmp_path, cli):

@@ -17,7 +17,7 @@ from asr.bench import record
 from asr.errors import RecordError
 from asr.history import keep, store
 from asr.history.index import Index
-from asr.report import brief, content, forms, past, words
+from asr.report import blocks, brief, content, forms, past, words
 
 ROOT = Path(__file__).parent.parent
 RUN = records.bench(1, n=1, rounds=8)
@@ -169,7 +169,7 @@ def test_over_time_has_levels_borders_and_the_step(kept):
     """A dot per run, one dashed line, the step with its culprit; foreign runs are not drawn."""
     place, runs = kept
     (section,) = past.sections(Index(place), runs[-1])
-    figures = [b for b in section.blocks if isinstance(b, content.Figure)]
+    figures = [b for b in section.blocks if isinstance(b, blocks.Figure)]
     assert len(figures) == len(records.SECONDS)
     svg = figures[1].svg
     assert svg.count("class='dots'") == 12
@@ -180,7 +180,7 @@ def test_over_time_has_levels_borders_and_the_step(kept):
     assert float(heights[0]) > float(heights[6]) + 20
     told = "\n".join(b for b in section.blocks if isinstance(b, str))
     assert told.count("onnxruntime 1.32.0 -> 1.33.0") == 1
-    (table,) = (b for b in section.blocks if isinstance(b, content.Table))
+    (table,) = (b for b in section.blocks if isinstance(b, blocks.Table))
     (row,) = (r for r in table.rows if r[0] == "warm/5 s/total")
     assert row[1] == f"{records.git(5).sha[:9]}..{records.git(6).sha[:9]}"
     assert row[4].startswith("fbank +1")
@@ -218,7 +218,7 @@ def test_markdown_has_every_table_of_the_page(kept):
     place, runs = kept
     made = content.report(runs[-1], past.sections(Index(place), runs[-1]), records.pairs())
     text, html = forms.markdown(made), Page(forms.html(made))
-    tables = [b for s in made.sections for b in s.blocks if isinstance(b, content.Table)]
+    tables = [b for s in made.sections for b in s.blocks if isinstance(b, blocks.Table)]
     assert len(tables) == html.tags.count("table") > 8
     for table in tables:
         for row in table.rows:

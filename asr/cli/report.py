@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from asr.bench.record import Bench, Pairs
-    from asr.report.content import Section
+    from asr.report.blocks import Section
 
 
 def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type private

@@ -161,6 +161,8 @@ def git(
         raise MissingToolError("git: not found; install git") from None
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it refuses"])[-1]
+        if arguments[0] == "commit-tree":
+            said += "; git needs a name: git config user.name NAME, git config user.email ADDRESS"
         writes = arguments[0] in ("update-ref", "hash-object", "write-tree", "commit-tree")
         raise (SystemAccessError if writes else UsageError)(f"{folder}: git {arguments[0]}: {said}")
     return done.stdout

@@ -7,8 +7,9 @@ from pathlib import Path
 from asr.bench.record import TOTAL, UNACCOUNTED, Bench
 from asr.errors import RecordError
 from asr.report import words
+from asr.report.blocks import Table
 from asr.report.charts import milliseconds
-from asr.report.content import Table, main_bucket, warnings
+from asr.report.content import main_bucket, warnings
 from asr.report.forms import markdown_table
 
 _HOTTEST = 20

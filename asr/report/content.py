@@ -1,63 +1,13 @@
-"""What a report says, before it is HTML or Markdown: sections of words, tables and charts."""
+"""What a report says about a record, before it is HTML or Markdown."""
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from asr.bench.record import BUCKETS, TOTAL, Bench, Change, Pairs
+from asr.bench.record import BUCKETS, TOTAL, Bench, Pairs
 from asr.bench.summary import INCLUDES
-from asr.report import charts, words
+from asr.report import before_after, charts, words
+from asr.report.blocks import Figure, Report, Section, Table
 from asr.report.charts import milliseconds
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Plain text cells.
-
-    Attributes:
-        head: names of the columns.
-        rows: as many cells each.
-        text: columns of words, aligned to the left.
-    """
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    text: Sequence[int] = (0,)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """An SVG and what it shows; only HTML has it."""
-
-    svg: str
-    caption: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading, and what is under it in order: strings are paragraphs."""
-
-    title: str
-    blocks: Sequence[str | Table | Figure]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Everything.
-
-    Attributes:
-        title: one line.
-        lead: what ran where, one sentence.
-        warnings: why a reader should be careful.
-        tiles: what it is, and the number: the few that matter.
-        sections: in order.
-    """
-
-    title: str
-    lead: str
-    warnings: Sequence[str]
-    tiles: Sequence[tuple[str, str]]
-    sections: Sequence[Section] = field(default_factory=tuple)
 
 
 def report(run: Bench, more: Sequence[Section] = (), pairs: Pairs | None = None,
@@ -72,7 +22,7 @@ def report(run: Bench, more: Sequence[Section] = (), pairs: Pairs | None = None,
     """
     sections = [_rtf(run), _states(run), _stages(run)]
     if pairs is not None:
-        sections.append(_before_after(pairs, patches))
+        sections.append(before_after.section(pairs, patches))
     sections += [*more, _distributions(run), _memory(run), _texts(run), _machine(run)]
     method = [*words.METHOD, *([words.PAIRS_METHOD] if pairs is not None else [])]
     sections.append(Section("Method", method))
@@ -255,33 +205,3 @@ def _machine(run: Bench) -> Section:
         ["run", run.run_id],
     ]  # fmt: skip
     return Section("Machine", [Table(("", ""), rows, (0, 1))])
-
-
-def _before_after(pairs: Pairs, patches: Sequence[str]) -> Section:
-    wrong = [c.id for c in pairs.clips if not c.text_same]
-    rounds = len({p.round for p in pairs.pairs})
-    texts = f"OTHER texts: {', '.join(wrong)}." if wrong else "Both heard the same texts."
-    blocks: list[str | Table | Figure] = [
-        f"{pairs.a.label} before, {pairs.b.label} after; "
-        f"{rounds} pairs of processes per clip, noise {pairs.noise.class_}. {texts}",
-        Table(("metric", "before", "after", "after / before", "95 %", "pairs"),
-              [_change(c) for c in pairs.summary if _matters(c, pairs)]),
-    ]  # fmt: skip
-    if patches:
-        blocks += ["Patches between the two:", Table(("commit",), [[p] for p in patches])]
-    return Section("Before and after", blocks)
-
-
-def _matters(change: Change, pairs: Pairs) -> bool:
-    """Totals of everything, and of warm calls the stages that are 2 % of it or more."""
-    totals = {c.bucket: c.median_a for c in pairs.summary if (c.metric, c.stage) == ("warm", None)}
-    is_stage = change.metric == "warm" and change.median_a >= 0.02 * totals[change.bucket]
-    return change.stage is None or is_stage
-
-
-def _change(change: Change) -> list[str]:
-    name = "/".join(filter(None, (change.metric, change.bucket, change.stage or TOTAL)))
-    medians = [milliseconds(v) if change.unit == "ns" else f"{v / 1e6:.1f} MB"
-               for v in (change.median_a, change.median_b)]  # fmt: skip
-    interval = f"{change.low:.3f} - {change.high:.3f}"
-    return [name, *medians, f"{change.ratio:.3f}", interval, str(change.n)]

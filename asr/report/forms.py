@@ -4,7 +4,7 @@ from html import escape
 
 from asr import page
 from asr.report import charts
-from asr.report.content import Figure, Report, Section, Table
+from asr.report.blocks import Figure, Report, Section, Table
 
 _STYLE = (
     charts.STYLE

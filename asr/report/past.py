@@ -3,8 +3,8 @@
 from asr.bench.record import BUCKETS, Bench
 from asr.history.index import Index, Point
 from asr.history.steps import borders, eras, levels, look
+from asr.report.blocks import Figure, Section, Table
 from asr.report.charts import Dot, timeline
-from asr.report.content import Figure, Section, Table
 
 
 def sections(index: Index, run: Bench) -> list[Section]:
