@@ -17,13 +17,15 @@ FLOORS = [
     {"asr.errors"},
     {"asr.records"},
     {"asr.audio", "asr.frontend", "asr.ctc", "asr.text", "asr.formats", "asr.engines",
-     "asr.observe", "asr.rejection", "asr.phrases", "asr.languages", "asr.punctuation"},
+     "asr.observe", "asr.rejection", "asr.phrases", "asr.languages", "asr.punctuation",
+     "asr.page"},
     {"asr.layouts", "asr.hub", "asr.vad"},
     {"asr.optimize"},
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
-    {"asr.gate"},
+    {"asr.gate", "asr.history"},
+    {"asr.report"},
     {"asr.cli", "asr.testing"},
 ]  # fmt: skip
 RUST_FLOORS = [

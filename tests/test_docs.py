@@ -194,9 +194,9 @@ INDENTED = [
 ]
 
 
-#: Commands that measure for minutes: here their options are read, tests/test_cli_bench.py and
-#: the system tests run them.
-MEASURES = ("asr bench", "asr gate", "asr history backfill")
+#: Commands that measure for minutes, or read what those leave behind: here their options are read,
+#: tests/test_cli_bench.py, test_history.py, test_report.py and the system tests run them.
+MEASURES = ("asr bench", "asr gate", "asr history", "asr report")
 
 
 @pytest.mark.parametrize("command", sorted(c for c in set(INDENTED) if c.startswith(MEASURES)))

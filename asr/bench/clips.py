@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from asr.bench.record import Bucket
+from asr.bench.record import Bucket, Clip
 from asr.errors import RecordError, SystemAccessError
 
 DEFAULT = Path(__file__).with_name("workload") / "default.tsv"
@@ -187,3 +187,23 @@ def error_rate(words: str, heard: str) -> float:
         for j, other in enumerate(found, 1):
             above, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, above + (character != other))
     return row[-1] / max(1, len(said))
+
+
+def judged(clip: WorkClip, heard: set[str], network_sha256: str) -> Clip:
+    """A clip as a record has it: with what was heard, and whether that is right.
+
+    Args:
+        clip: of the workload.
+        heard: the texts of all calls.
+        network_sha256: of the network that heard it.
+    """
+    expected = clip.expected(network_sha256)
+    return Clip(
+        id=clip.id,
+        bucket=clip.bucket,
+        sha256=clip.sha256,
+        audio_s=clip.audio_s,
+        text_sha256=hashlib.sha256("\n".join(sorted(heard)).encode()).hexdigest(),
+        text_as_expected=len(heard) == 1 and (expected is None or heard == {expected}),
+        cer=None if clip.words is None else max(error_rate(clip.words, t) for t in heard),
+    )

@@ -4,7 +4,6 @@ Cold calls come first, while no other process of ours holds the files; then resi
 the rest.
 """
 
-import hashlib
 import json
 import random
 import secrets
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from asr.bench import facts, hyperfine, machine, pages, process
-from asr.bench.clips import WorkClip, Workload, error_rate
+from asr.bench.clips import WorkClip, Workload, judged
 from asr.bench.energy import Meter
 from asr.bench.installs import Install, running
 from asr.bench.measure import Contender, Worker
@@ -94,7 +93,7 @@ class Run:
             _spreads(warm), switches=(switches[0], switches[1]), repeated=repeated
         )
         samples = [*cold, *others, *warm]
-        found = [self._judged(clip, told.model.network_sha256) for clip in clips]
+        found = [judged(c, self._texts[c.id], told.model.network_sha256) for c in clips]
         return Bench(
             schema=BENCH_SCHEMA,
             run_id=secrets.token_hex(8),
@@ -252,20 +251,6 @@ class Run:
         width = half_width(self._workload.clips, samples)
         self._say(f"warm, {rounds} rounds, half of the interval {100 * width:.1f} %")
         return width <= self._plan.half_width
-
-    def _judged(self, clip: WorkClip, network_sha256: str) -> Clip:
-        heard = self._texts[clip.id]
-        expected = clip.expected(network_sha256)
-        worst = None if clip.words is None else max(error_rate(clip.words, t) for t in heard)
-        return Clip(
-            id=clip.id,
-            bucket=clip.bucket,
-            sha256=clip.sha256,
-            audio_s=clip.audio_s,
-            text_sha256=hashlib.sha256("\n".join(sorted(heard)).encode()).hexdigest(),
-            text_as_expected=len(heard) == 1 and (expected is None or heard == {expected}),
-            cer=worst,
-        )
 
 
 def half_width(clips: Sequence[WorkClip], warm: Sequence[Sample]) -> float:

@@ -15,6 +15,14 @@ _DRAWS = 2_000
 #: What each RTF adds up, from which state.
 RTF_STATES = {"rtf_infer": "warm", "rtf_warm": "warm", "rtf_first": "cold", "rtf_process": "cold"}
 
+#: What each RTF spans.
+INCLUDES = {
+    "rtf_infer": "the network's call alone, warm",
+    "rtf_warm": "read to text, resident process, after warm-up",
+    "rtf_first": "read to text, first call of a fresh process, without the load",
+    "rtf_process": "start of a process to text: interpreter, imports, load, first call",
+}
+
 
 def summarise(clips: Sequence[Clip], samples: Sequence[Sample]) -> dict[str, Any]:
     """Sum up one run.

@@ -59,10 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
         doctor,
         evaluate,
         gate,
+        history,
         inspect,
         models,
         optimize,
         profile,
+        report,
         transcribe,
     )
 
@@ -78,6 +80,8 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr inspect tiny-en                  what a model is made of\n"
             "  asr bench --quick                    how fast this machine is, stage by stage\n"
             "  asr gate --quick                     is this version slower than its parent\n"
+            "  asr history steps                    which commit made it slower\n"
+            "  asr report record.json -o page.html  a record as one page\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
             "  asr profile clip.wav                 every native call and block of memory\n"
             "  asr models pull sensevoice-small-int8  bring a model for free speech\n"
@@ -90,7 +94,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (transcribe, inspect, optimize, bench, gate, evaluate, profile, models, doctor):
+    for module in (
+        transcribe, inspect, optimize, bench, gate, history, report, evaluate, profile, models,
+        doctor,
+    ):  # fmt: skip
         module.add_parser(commands)
     return parser
 
@@ -150,7 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
     if sys.stderr is None:  # closed: messages must not land in the text
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as we do
     if sys.stdout is None:
-        return report(OSError("stdout: expected a place to write to, found it closed"), 5)
+        return fail(OSError("stdout: expected a place to write to, found it closed"), 5)
     for stream in (sys.stdout, sys.stderr):
         # A file name of raw bytes goes out as it came in; what a terminal cannot show is escaped.
         if hasattr(stream, "reconfigure"):
@@ -171,14 +178,14 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout = None
         return 141
     except OSError as error:
-        return report(error, getattr(error, "exit_code", 5))
+        return fail(error, getattr(error, "exit_code", 5))
     except Exception as error:
         if signals.received:
             return 128 + signals.received
         code = getattr(error, "exit_code", 70)
         if code == 70:
             return _report_bug(error)
-        return report(error, code)
+        return fail(error, code)
     return code
 
 
@@ -187,7 +194,7 @@ def is_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def report(error: Exception, code: int) -> int:
+def fail(error: Exception, code: int) -> int:
     """Print an error as one line on stderr and return its exit code."""
     message = " ".join(str(error).split())
     print(f"asr: {message}", file=sys.stderr)
@@ -200,7 +207,7 @@ def _report_bug(error: Exception) -> int:
     if os.environ.get("ASR_TRACEBACK"):
         traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
-    return report(
+    return fail(
         RuntimeError(
             f"internal error, please report it: {type(error).__name__}: {error} "
             f"({where.filename}:{where.lineno}); ASR_TRACEBACK=1 shows the whole trace"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asr.bench.record import BUCKETS, TOTAL, UNACCOUNTED, Bench, Git, Options, Tool
 from asr.bench.report import table
+from asr.bench.summary import INCLUDES
 from asr.observe import STAGES
 
 TYPE_CHECKING = False  # as in transcribe.py
@@ -11,13 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-#: What each RTF spans.
-INCLUDES = {
-    "rtf_infer": "the network's call alone, warm",
-    "rtf_warm": "read to text, resident process, after warm-up",
-    "rtf_first": "read to text, first call of a fresh process, without the load",
-    "rtf_process": "start of a process to text: interpreter, imports, load, first call",
-}
 _STATES = ("cold", "idle", "evicted", "warm")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from asr.cli import _report_bug, report
+from asr.cli import _report_bug, fail
 from asr.cli.options import DEFAULT_REPEAT
 from asr.cli.signals import raise_if_received
 from asr.errors import AsrError, TextChangedError
@@ -50,7 +50,7 @@ def transcribe(
     except AsrError as error:
         raise_if_received()
         job.fail(error)
-        job.say(report, error, error.exit_code)
+        job.say(fail, error, error.exit_code)
         return error.exit_code
     except OSError:
         raise  # nothing can be written to stdout

@@ -1,7 +1,7 @@
 """An evaluation as one HTML page that needs no other file and no network."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 
@@ -10,39 +10,17 @@ from asr.evaluate.align import Pair
 from asr.evaluate.hear import Clip
 from asr.evaluate.intervals import Rate
 from asr.evaluate.report import Evaluation, Score, Verdict
+from asr.page import document, table, tiles
 
 _STYLE = """
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, "Helvetica Neue", Arial, sans-serif; color: #22272e;
-  background: #fff; max-width: 72rem; margin: 2rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.6rem; margin: 0 0 .25rem; }
-h2 { font-size: 1.15rem; margin: 2.4rem 0 .6rem; padding-bottom: .25rem;
-  border-bottom: 1px solid #dfe3e8; }
-p { max-width: 46rem; margin: .4rem 0 .9rem; }
-p.lead { color: #57606a; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid #eaedf0; }
-th { font-weight: 600; color: #57606a; border-bottom: 2px solid #dfe3e8; vertical-align: bottom; }
-td.text, th.text { text-align: left; white-space: normal; }
-td.path { min-width: 13rem; max-width: 20rem; overflow-wrap: anywhere; color: #57606a;
-  font-size: .86em; }
-tr.total td { font-weight: 600; border-top: 2px solid #dfe3e8; }
-small { color: #6e7781; font-weight: 400; }
-.tiles { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.2rem 0; }
-.tile { border: 1px solid #dfe3e8; border-radius: 8px; padding: .6rem 1rem; min-width: 8.5rem; }
-.tile b { display: block; font-size: 1.5rem; font-weight: 600; }
-.tile span { display: block; color: #57606a; font-size: .86rem; }
 del { color: #a4262c; background: #fde8e8; text-decoration: line-through; border-radius: 3px;
   padding: 0 .2em; }
 ins { color: #14653a; background: #def5e6; text-decoration: none; border-radius: 3px;
   padding: 0 .2em; }
-figure { margin: 0; } figure img { max-width: 100%; height: auto; }
+figure img { max-width: 100%; height: auto; }
 figure.errors { max-width: 46rem; margin-top: 1.4rem; }
-figcaption { color: #57606a; font-size: .9rem; max-width: 34rem; }
 ul.chips { display: flex; flex-wrap: wrap; gap: .5rem; padding: 0; list-style: none; }
-ul.chips li { border: 1px solid #dfe3e8; border-radius: 6px; padding: .15rem .55rem; }
+ul.chips li { border: 1px solid var(--line); border-radius: 6px; padding: .15rem .55rem; }
 .pair { display: flex; flex-wrap: wrap; gap: 2rem; } .pair figure { flex: 1 1 24rem; }
 """
 
@@ -85,13 +63,7 @@ def render(evaluation: Evaluation, pictures: Mapping[str, bytes]) -> str:
         _clips(e.sure_but_wrong),
         _failures(e),
     ]
-    return (
-        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body>\n</html>\n"
-    )
+    return document(title, parts, _STYLE)
 
 
 def _facts(e: Evaluation) -> str:
@@ -108,20 +80,18 @@ def _length(seconds: float) -> str:
 
 def _tiles(e: Evaluation) -> str:
     t = e.total
-    tiles = [("clips right", _percent(t.clips_right)), ("word error rate", _percent(t.wer)),
+    found = [("clips right", _percent(t.clips_right)), ("word error rate", _percent(t.wer)),
              ("character error rate", _percent(t.cer)), ("words right", _percent(t.words_right)),
              ("calibration error (ECE)", "–" if t.ece is None else f"{t.ece:.3f}")]  # fmt: skip
     if t.quiet:
-        tiles.append(("silent clips without text", _percent(t.quiet)))
-    inside = "".join(f"<div class='tile'><b>{value}</b><span>{name}</span></div>"
-                     for name, value in tiles)  # fmt: skip
-    return f"<div class='tiles'>{inside}</div>"
+        found.append(("silent clips without text", _percent(t.quiet)))
+    return tiles(found)
 
 
 def _scores(e: Evaluation) -> str:
     head = ("source", "clips", "clips right", "words", "words right", "WER", "sub", "del", "ins",
             "CER", "ECE")  # fmt: skip
-    return _table(head, map(_score, (*e.sources, e.total)), text=(0,), total=True)
+    return table(head, map(_score, (*e.sources, e.total)), text=(0,), total=True)
 
 
 def _score(s: Score) -> tuple[str, ...]:
@@ -156,7 +126,7 @@ def _verdict(verdict: Verdict | None) -> str:
     rows = [("reported", verdict.reported), *verdict.sources.items()]
     if verdict.validation:
         rows.append((", ".join(verdict.chosen_on), verdict.validation))
-    table = _table(
+    rows_table = table(
         ("clips", "right texts withheld", "wrong texts shown", "right, of those shown",
          "silent clips quiet"),
         (
@@ -171,7 +141,7 @@ def _verdict(verdict: Verdict | None) -> str:
         "<h2>Thresholds</h2>"
         "<p>A text is shown when the confidence of its least sure word is at least "
         f"{limits.word_confidence:.4g}{ceiling}. "
-        f"{origin} Word error rate of the texts shown: {_interval(shown)}.</p>{table}"
+        f"{origin} Word error rate of the texts shown: {_interval(shown)}.</p>{rows_table}"
     )
 
 
@@ -183,7 +153,7 @@ def _clips(clips: Sequence[Clip]) -> str:
         )
         for c in clips
     )  # fmt: skip
-    return _table(("source", "expected and heard", "confidence", "entropy", "path"), rows,
+    return table(("source", "expected and heard", "confidence", "entropy", "path"), rows,
                   text=(0, 1, 4), path=4)  # fmt: skip
 
 
@@ -214,36 +184,12 @@ def _confusions(e: Evaluation) -> str:
 def _failures(e: Evaluation) -> str:
     if not e.failures:
         return ""
-    table = _table(
+    rows_table = table(
         ("line", "path", "why"),
         ((str(f.line), escape(f.path), escape(f.reason)) for f in e.failures),
         text=(1, 2), path=1,
     )  # fmt: skip
-    return f"<h2>Lines that could not be evaluated: {len(e.failures)}</h2>{table}"
-
-
-def _table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    text: Sequence[int],
-    path: int | None = None,
-    total: bool = False,
-) -> str:
-    """A table; cells are HTML already. Columns in ``text`` are aligned to the left."""
-
-    def cell(tag: str, place: int, value: str) -> str:
-        names = ["text"] * (place in text) + ["path"] * (tag == "td" and place == path)
-        return f"<{tag}{' class=' + repr(' '.join(names)) if names else ''}>{value}</{tag}>"
-
-    lines = ["".join(cell("td", i, value) for i, value in enumerate(row)) for row in rows]
-    if not lines:
-        return "<p>None.</p>"
-    body = [f"<tr>{line}</tr>" for line in lines]
-    if total:
-        body[-1] = f"<tr class='total'>{lines[-1]}</tr>"
-    top = "".join(cell("th", i, name) for i, name in enumerate(head))
-    return f"<div class='scroll'><table><tr>{top}</tr>\n" + "\n".join(body) + "\n</table></div>"
+    return f"<h2>Lines that could not be evaluated: {len(e.failures)}</h2>{rows_table}"
 
 
 def _figure(pictures: Mapping[str, bytes], name: str, caption: str) -> str:

@@ -1,0 +1,1 @@
+"""Records of measurements, kept; what changed between them, and when."""

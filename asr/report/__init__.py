@@ -1,0 +1,1 @@
+"""Records as something to read: a page, Markdown, a brief for a reviewer."""
