@@ -134,6 +134,10 @@ calibrate: $(VENV)/built ## confidence and rejection of a trained model: DATA= T
 	PYTHONPATH=$(CURDIR) $(BIN)/python models/tiny-en/calibrate.py --data $(DATA) --synthetic $(TTS) \
 	  --model $(MODEL) --out $(WORK)
 
+.PHONY: model-card
+model-card: $(VENV)/built ## measure the built-in model on the test split: DATA=manifest.tsv [FP32=model.onnx]
+	@$(BIN)/python models/tiny-en/evaluate.py --data $(DATA) $(if $(FP32),--fp32 $(FP32))
+
 .PHONY: race
 race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and NumPy, cold start
 	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
