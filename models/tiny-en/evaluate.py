@@ -20,7 +20,6 @@ import numpy as np
 
 from asr.phrases import PhraseList
 from asr.recognizer import Recognizer
-from asr.records import Transcript
 from asr.text import join_segments
 from audio import SAMPLE_RATE
 from corpus import DIGITS, SPLITS_FILE, Splits, read_table
@@ -34,7 +33,6 @@ LIST_OF = ("FSDD digits (theo), as cut", "FSDD digits (theo), padded")
 """Sets that are also heard with the list of the ten digits."""
 INT8_LOSS_LIMIT = 0.5
 """Percent points that int8 may lose."""
-ANY_SCORE = -1e6
 
 
 @dataclass(frozen=True)
@@ -61,23 +59,15 @@ class Listener:
         self._recognizer = Recognizer.load(folder, threads=1)
         vocabulary = self._recognizer.layout.vocabulary
         self._digits = PhraseList(DIGITS, vocabulary)
-        self._any_digit = PhraseList(DIGITS, vocabulary, min_score=ANY_SCORE)
 
-    def greedy(self, said: Utterance) -> Heard:
-        """Without a list."""
-        transcript = self._transcribe(said, None)
+    def __call__(self, said: Utterance, digits: bool = False) -> Heard:
+        """Greedy, or the likeliest digit, which is shown if the list's defaults accept it."""
+        transcript = self._recognizer.transcribe(
+            said.waveform, sample_rate=SAMPLE_RATE, phrases=self._digits if digits else None
+        )
+        # What is withheld stays in the segments.
         text = join_segments(segment.text for segment in transcript.segments)
         return Heard(said.name, said.text, text, transcript.text)
-
-    def digit(self, said: Utterance) -> Heard:
-        """The likeliest digit, however bad; shown if the list's defaults accept it."""
-        best, shown = (self._transcribe(said, one) for one in (self._any_digit, self._digits))
-        return Heard(said.name, said.text, best.text, shown.text)
-
-    def _transcribe(self, said: Utterance, phrases: PhraseList | None) -> Transcript:
-        return self._recognizer.transcribe(
-            said.waveform, sample_rate=SAMPLE_RATE, phrases=phrases
-        )
 
 
 Results = dict[str, list[Heard]]
@@ -89,9 +79,9 @@ def hear_all(folder: Path, sets: TestSets) -> Results:
     results: Results = {}
     for name, make in sets.makers.items():
         utterances = list(make())
-        results[name] = [listener.greedy(said) for said in utterances]
+        results[name] = [listener(said) for said in utterances]
         if name in LIST_OF:
-            results[f"{name}, list of ten"] = [listener.digit(said) for said in utterances]
+            results[f"{name}, list of ten"] = [listener(said, digits=True) for said in utterances]
     return results
 
 
