@@ -45,8 +45,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=300)
     parser.add_argument("--words-until", type=int, default=700)
     parser.add_argument("--short-until", type=int, default=1000)
-    parser.add_argument("--mild-until", type=int, default=8000)
-    parser.add_argument("--strong-from", type=int, default=16000)
+    parser.add_argument("--mild-until", type=int, default=20000)
+    parser.add_argument("--strong-from", type=int, default=40000)
     parser.add_argument("--batch-rows", type=int, default=1500, help="60 ms rows in a batch")
     parser.add_argument("--width", type=int, default=160)
     parser.add_argument("--blocks", type=int, default=6)
@@ -87,6 +87,7 @@ def start_state(options: argparse.Namespace, data: TrainingSet) -> tuple[State, 
         if progress.decay_began < 0:
             progress.decay_began = progress.step
         return state, progress.decay_began
+    progress.decay_began = -1
     warmed_up = state.optimiser is not None
     return state, progress.step - options.warm_up if warmed_up else progress.step
 
