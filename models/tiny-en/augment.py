@@ -129,7 +129,7 @@ class Augmenter:
     def channel(self, frames: np.ndarray) -> np.ndarray:
         """Band limit and gain."""
         rng = self._rng
-        if rng.random() < 0.4:
+        if rng.random() < 0.6:
             edge = int(bin_of(float(rng.choice([3400, 4000, 4000, 5500, 7000])))) + 1
             loss = np.float32(rng.uniform(3, 12))
             frames = frames.copy()

@@ -38,7 +38,7 @@ BUCKETS = (
     340,
 )
 """Rows of a batch; few shapes, because each new one costs a kernel compilation."""
-TIGHT_SHARE = 0.3
+TIGHT_SHARE = 0.5
 """How often a single word is cut tightly, as some recorders do."""
 
 

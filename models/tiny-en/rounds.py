@@ -18,15 +18,15 @@ WORDS_STAGE, SHORT_STAGE, FULL_STAGE = "words", "short", "full"
 SHORT_CLIP_FRAMES = 260
 
 FULL_SHARE = {
-    "speechocean762": 0.35,
-    "kathleen": 0.35,
+    "speechocean762": 0.15,
+    "kathleen": 0.15,
     "grid_s1": 0.2,
     "speech_commands": 0.9,
     "wake_words": 0.25,
     "precise": 0.4,
     "cuts": 0.5,
     "tts_words": 0.12,
-    "tts_phrases": 0.35,
+    "tts_phrases": 0.25,
     "tts_sentences": 0.1,
 }
 """Share of each source's training clips in a full round."""
@@ -42,7 +42,7 @@ SHORT_SHARE = {
 }
 WORDS_SHARE = {"speech_commands": 0.5, "wake_words": 0.1, "precise": 0.1, "tts_words": 0.3}
 DIGIT_STRINGS, COMMAND_STRINGS, SENTENCE_PAIRS, NOISE_ONLY = 800, 800, 250, 800
-SINGLE_DIGITS = 2000
+SINGLE_DIGITS = 5000
 """Extra items of a full round. Human digits are few, so they are drawn again and again."""
 HUMAN_DIGIT_SHARE = 0.5
 
