@@ -134,6 +134,10 @@ calibrate: $(VENV)/built ## confidence and rejection of a trained model: DATA= T
 	PYTHONPATH=$(CURDIR) $(BIN)/python models/tiny-en/calibrate.py --data $(DATA) --synthetic $(TTS) \
 	  --model $(MODEL) --out $(WORK)
 
+.PHONY: model-card
+model-card: $(VENV)/built ## measure the built-in model on the test split: DATA=manifest.tsv [FP32=model.onnx]
+	@$(BIN)/python models/tiny-en/evaluate.py --data $(DATA) $(if $(FP32),--fp32 $(FP32))
+
 .PHONY: race
 race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and NumPy, cold start
 	PYTHONPATH=$(CURDIR) .venv-peers/bin/python benchmarks/race_frontend.py
@@ -147,6 +151,16 @@ instructions: $(VENV)/ready ## instructions of each Rust stage against their bud
 .PHONY: text-by-format
 text-by-format: $(VENV)/built ## texts of every container, encoding, rate and channels against the clip's own
 	$(BIN)/python benchmarks/text_by_format.py
+
+# ---------------------------------------------------------------- slower, larger, wrong?
+
+.PHONY: gate
+gate: $(VENV)/built ## judge this version against its parent, the reference and the budget
+	$(BIN)/asr gate --quick
+
+.PHONY: gate-proof
+gate-proof: $(VENV)/built ## prove the gate with planted regressions (RUNS=20: hours; resumable)
+	$(BIN)/python benchmarks/gate_proof.py --runs $(or $(RUNS),20) --write docs/gate-proof.md
 
 # ---------------------------------------------------------------- for contributors
 

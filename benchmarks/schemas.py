@@ -1,4 +1,4 @@
-"""Write docs/bench.schema.json and docs/pairs.schema.json from the classes of asr.bench.record.
+"""Write docs/bench, pairs and gate.schema.json from the classes of what they describe.
 
     .venv/bin/python benchmarks/schemas.py [--check]
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from asr.bench import record
 from asr.bench.plain import key_of
+from asr.gate.outputs import plain as gate
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TIMES = re.compile(r"_(ns|bytes)$")
@@ -89,17 +90,17 @@ def text_of(kind: type, name: str) -> str:
         **top,
         "$defs": dict(sorted(definitions.items())),
     }
-    schema["description"] += (
-        " Times are integer nanoseconds, memory bytes, audio seconds. A newer version of the same"
-        " schema may only add keys."
-    )
+    if name != "gate":
+        schema["description"] += " Times are integer nanoseconds, memory bytes, audio seconds."
+    schema["description"] += " A newer version of the same schema may only add keys."
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
     """Write or check; return the exit code."""
     stale = []
-    for kind, name in ((record.Bench, "bench"), (record.Pairs, "pairs")):
+    kinds = ((record.Bench, "bench"), (record.Pairs, "pairs"), (gate.Told, "gate"))
+    for kind, name in kinds:
         path, text = DOCS / f"{name}.schema.json", text_of(kind, name)
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")

@@ -58,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
         bench,
         doctor,
         evaluate,
+        gate,
         history,
         inspect,
         models,
@@ -78,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
             "  asr transcribe calls -o out --format srt  subtitles of a folder\n"
             "  asr inspect tiny-en                  what a model is made of\n"
             "  asr bench --quick                    how fast this machine is, stage by stage\n"
+            "  asr gate --quick                     is this version slower than its parent\n"
             "  asr history steps                    which commit made it slower\n"
             "  asr report record.json -o page.html  a record as one page\n"
             "  asr evaluate clips.tsv --out DIR     how often it is right, and when it knows\n"
@@ -93,7 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, help="print version and build, then exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in (
-        transcribe, inspect, optimize, bench, history, report, evaluate, profile, models, doctor,
+        transcribe, inspect, optimize, bench, gate, history, report, evaluate, profile, models,
+        doctor,
     ):  # fmt: skip
         module.add_parser(commands)
     return parser

@@ -102,7 +102,7 @@ def profile(
     count = threads or default_threads()
     if isinstance(source, str) and source == "-":
         raise UsageError("-: expected a file to transcribe several times, found standard input")
-    watch = Watch()
+    watch = Watch(source)
     try:
         with tempfile.TemporaryDirectory(prefix="asr-profile-") as folder:
             return _profile(source, model, count, sample_rate, cold, watch, f"{folder}/nodes")

@@ -87,15 +87,19 @@ class Step:
 class Watch:
     """An observer that also sees what happens within the steps, on the thread that starts it.
 
+    Args:
+        source: what the caller hands to the pipeline; a result in its memory is lent, not made.
+
     Attributes:
         slices: in the order in which they ended.
         blocks: in the order in which they were allocated.
         steps: in the order in which they ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: object) -> None:
         from asr import _rust_fe
 
+        self._known = (source,)
         self.slices: list[Slice] = []
         self.blocks: list[Block] = []
         self.steps: list[Step] = []
@@ -136,8 +140,7 @@ class Watch:
             self._note_block()
             self._pop()
         sys.setprofile(None)  # what follows is ours
-        held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-        self.steps.append(_step(name, [*arguments, *held], value))
+        self.steps.append(_step(name, [*arguments, *self._known], value))
         self._rebase()
         sys.setprofile(self._hook)
         return value

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from augment import Augmenter, trim_silence
+from augment import Augmenter, add_power, trim_silence
 from features import LOG_FLOOR, Normaliser, model_input, stack_frames
 from network import LANGUAGE_PROMPTS, TEXTNORM_PROMPTS
 from pieces import Pieces
@@ -38,7 +38,7 @@ BUCKETS = (
     340,
 )
 """Rows of a batch; few shapes, because each new one costs a kernel compilation."""
-TIGHT_SHARE = 0.3
+TIGHT_SHARE = 0.5
 """How often a single word is cut tightly, as some recorders do."""
 
 
@@ -152,7 +152,7 @@ class BatchMaker:
             frames = clicks(count, rng)
         if kind < 0.95:
             floor = augmenter.steady_floor(count, rng.uniform(-8, 8))
-            frames = np.logaddexp(frames, floor)
+            frames = add_power(frames, floor)
         frames = augmenter.channel(frames.astype(np.float32))
         language = str(rng.choice(["auto", "en", "nospeech"]))
         rows = model_input(frames, self._normaliser)

@@ -28,7 +28,8 @@ class FeatureCache:
         rows = read_table(stem.with_suffix(".tsv"))
         self.clips = [Clip(**{column: row[column] for column in _COLUMNS}) for row in rows]
         self.frame_counts = np.array([int(row["frames"]) for row in rows], dtype=np.int64)
-        self.frames = np.load(stem.with_suffix(".npy"), mmap_mode="r")
+        # As a plain array: every small slice of a memmap object costs more than its copy.
+        self.frames = np.asarray(np.load(stem.with_suffix(".npy"), mmap_mode="r"))
         self._ends = np.cumsum(self.frame_counts)
 
     def __len__(self) -> int:

@@ -51,7 +51,7 @@ class State:
         small_pieces: vocabulary of the middle head.
         normaliser: mean and deviation of the log-mel frames.
         progress: counters.
-        optimiser: state of AdamW, or None.
+        optimiser: state of `optimiser.Optimiser`, or None.
     """
 
     model: TinySenseVoice
@@ -78,6 +78,7 @@ def load(path: Path) -> State:
     model = TinySenseVoice(NetworkConfig(**stored["config"]))
     weights = {name: value.float() for name, value in stored["weights"].items()}
     model.load_state_dict(weights)
+    optimiser = stored["optimiser"]
     normaliser = Normaliser(stored["mean"].numpy(), stored["inverse_deviation"].numpy())
     return State(
         model,
@@ -85,7 +86,7 @@ def load(path: Path) -> State:
         Pieces(stored["small_pieces"]),
         normaliser,
         Progress(**stored["progress"]),
-        stored["optimiser"],
+        optimiser if optimiser and "muon" in optimiser else None,
     )
 
 

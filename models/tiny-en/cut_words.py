@@ -25,7 +25,7 @@ from validation import transcribe
 
 WORDS = frozenset(DIGITS) | frozenset(COMMANDS)
 SOURCES = ("grid_s1", "speechocean762", "kathleen")
-MAX_PER_WORD_AND_SOURCE = 160
+MAX_PER_WORD_AND_SOURCE = 400
 MIN_FRAMES, MAX_FRAMES = 16, 70
 EDGE_FRAMES = 12
 """How far before the first and behind the last word of a clip a cut may reach."""

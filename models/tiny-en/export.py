@@ -1,6 +1,7 @@
 """Exports a training state to a model folder: fp32 and int8 ONNX, checked against torch.
 
-int8 is dynamic quantisation of the matrix products with constant weights, per channel, QInt8.
+int8 is dynamic quantisation of the matrix products with constant weights, per channel, QInt8, and
+ONNX Runtime's basic optimisation, which changes no bit of the scores and loads faster.
 """
 
 from __future__ import annotations
@@ -62,14 +63,20 @@ def export_fp32(model: TinySenseVoice, path: Path) -> None:
 
 def export_int8(fp32: Path, int8: Path) -> None:
     """Quantises the weights of MatMul, one scale per output channel."""
+    plain = int8.with_suffix(".plain.onnx")
     quantize_dynamic(
         fp32,
-        int8,
+        plain,
         op_types_to_quantize=["MatMul"],
         per_channel=True,
         weight_type=QuantType.QInt8,
         extra_options={"MatMulConstBOnly": True},
     )
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(int8)
+    onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+    plain.unlink()
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from audio import AudioStore
 from corpus import SPLITS_FILE, clean_text, read_table
+from engines import KOKORO_VOICES
 
 SEED = 20
 DEV_SPEAKERS = {"speech_commands": 20, "speechocean762": 12}
@@ -43,8 +44,10 @@ VOICES = {
         "festival/kal_diphone",
         "festival/cmu_us_slt_arctic_hts",
         *(f"espeak/{name}" for name in ESPEAK_TRAIN),
+        "pico/en-US",
+        *(f"kokoro/{name}" for name in KOKORO_VOICES),
     ],
-    "dev": ["espeak/en-us+m4", "espeak/en-gb-x-rp+f2"],
+    "dev": ["espeak/en-us+m4", "espeak/en-gb-x-rp+f2", "pico/en-GB"],
     "test": ["flite/rms", "festival/ked_diphone"],
 }
 

@@ -1,7 +1,8 @@
 """Computes log-mel features of a manifest and of the noise clips into a cache, on two processes.
 
-Writes `speech` and `noise` below --work/cache; with --synthetic the manifest of synthesise.py
-becomes `tts`. Clips that are `unused`, and training clips over 20 s, are left out.
+Writes `speech` and `noise` below --work/cache; with --synthetic a manifest of synthesise.py
+becomes a cache named like the folder it lies in (`tts`, `tts2`). Clips that are `unused`, and
+training clips over 20 s, are left out.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def compute(stem: Path, clips: list[Clip], folder: Path, processes: int) -> None
 def synthetic_clips(manifest: Path) -> list[Clip]:
     """Synthesised clips carry their own split: of the voice and of the sentence."""
     return [
-        Clip(row["path"], row["speaker"], clean_text(row["transcript"]), "tts", row["split"])
-        for row in read_table(manifest)
+        Clip(r["path"], r["speaker"], clean_text(r["transcript"]), r["source"], r["split"])
+        for r in read_table(manifest)
     ]
 
 
@@ -81,7 +82,8 @@ def main() -> None:
         compute(cache / "speech", clips, folder, options.processes)
     if options.synthetic:
         clips = synthetic_clips(options.synthetic)
-        compute(cache / "tts", clips, options.synthetic.parent, options.processes)
+        folder = options.synthetic.parent
+        compute(cache / folder.name, clips, folder, options.processes)
 
 
 if __name__ == "__main__":

@@ -82,9 +82,11 @@ def draw_curve(log: Path, picture: Path) -> None:
     upper.set_ylabel("training loss per piece (augmented)")
     measured = [row for row in rows if row["dev_mean"]]
     for name in ("mean", *SETS):
-        values = [float(row[f"dev_{name}"]) for row in measured]
+        # A set that joined later has no value in the rows before.
+        known = [row for row in measured if row[f"dev_{name}"]]
+        values = [float(row[f"dev_{name}"]) for row in known]
         style = {"color": "black", "linewidth": 2.5} if name == "mean" else {"linewidth": 1}
-        lower.plot([int(row["step"]) for row in measured], values, label=name, **style)
+        lower.plot([int(row["step"]) for row in known], values, label=name, **style)
     lower.set_ylabel("validation: word error %, noise with text %")
     lower.set_xlabel("step")
     lower.set_ylim(0, 100)

@@ -15,6 +15,10 @@ export OMP_WAIT_POLICY=passive
 [ -e "$work/tts/manifest.tsv" ] || "$python" "$here/synthesise.py" --out "$work/tts"
 [ -e "$work/cache/tts.tsv" ] ||
     "$python" "$here/prepare.py" --synthetic "$work/tts/manifest.tsv" --work "$work"
+[ -e "$work/tts2/manifest.tsv" ] ||
+    "$python" "$here/synthesise.py" --out "$work/tts2" --second-of "$work"
+[ -e "$work/cache/tts2.tsv" ] ||
+    "$python" "$here/prepare.py" --synthetic "$work/tts2/manifest.tsv" --work "$work"
 [ -e "$work/bpe.model" ] || "$python" "$here/pieces.py" --work "$work"
 if [ ! -e "$work/cache/cuts.tsv" ]; then
     # The first steps teach the words; then the model can cut more of them out of sentences.
@@ -28,4 +32,4 @@ fi
 "$python" "$here/export.py" --state "$work/decay/state.pt" --out "$work/export"
 "$python" "$here/checkpoint.py" "$work/main/state.pt" "$work/checkpoint.pt"
 "$python" "$here/evaluate.py" --data "$data" --synthetic "$work/tts/manifest.tsv" \
-    --model "$work/export" --fp32 --report "$work/results.md"
+    --model "$work/export" --fp32 "$work/export/model.onnx" --report "$work/results.md"

@@ -18,15 +18,16 @@ WORDS_STAGE, SHORT_STAGE, FULL_STAGE = "words", "short", "full"
 SHORT_CLIP_FRAMES = 260
 
 FULL_SHARE = {
-    "speechocean762": 0.7,
-    "kathleen": 0.7,
-    "grid_s1": 0.35,
-    "speech_commands": 0.7,
+    "speechocean762": 0.15,
+    "kathleen": 0.15,
+    "grid_s1": 0.2,
+    "speech_commands": 0.9,
     "wake_words": 0.25,
-    "precise": 0.3,
-    "cuts": 0.4,
+    "precise": 0.4,
+    "cuts": 0.5,
     "tts_words": 0.12,
-    "tts_phrases": 0.35,
+    "tts_phrases": 0.25,
+    "tts_sentences": 0.1,
 }
 """Share of each source's training clips in a full round."""
 SHORT_SHARE = {
@@ -41,9 +42,9 @@ SHORT_SHARE = {
 }
 WORDS_SHARE = {"speech_commands": 0.5, "wake_words": 0.1, "precise": 0.1, "tts_words": 0.3}
 DIGIT_STRINGS, COMMAND_STRINGS, SENTENCE_PAIRS, NOISE_ONLY = 800, 800, 250, 800
-SINGLE_DIGITS = 2000
+SINGLE_DIGITS = 5000
 """Extra items of a full round. Human digits are few, so they are drawn again and again."""
-HUMAN_DIGIT_SHARE = 0.7
+HUMAN_DIGIT_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class TrainingSet:
     """The training clips of all caches, by source, word and speaker."""
 
     def __init__(self, work: Path) -> None:
-        stems = [work / "speech", work / "tts", work / "cuts"]
+        stems = [work / "speech", work / "tts", work / "tts2", work / "cuts"]
         self.caches = [FeatureCache(stem) for stem in stems if stem.with_suffix(".npy").exists()]
         self.noise = FeatureCache(work / "noise")
         self._noise_ids = [
@@ -86,7 +87,7 @@ class TrainingSet:
                 if clip.split == "train":
                     source = Source(cache, index)
                     self.by_group[self._group(clip)].append(source)
-        self._digits = {"human": defaultdict(list), "tts": defaultdict(list)}
+        self._digits: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
         self._commands: dict[str, list[Source]] = defaultdict(list)
         self._by_speaker: dict[str, list[Source]] = defaultdict(list)
         for source in self._single_words():
@@ -104,10 +105,10 @@ class TrainingSet:
 
     def _file_word(self, source: Source) -> None:
         clip = source.clip
-        kind = "tts" if clip.source == "tts" else "human"
+        maker = clip.speaker.split("/")[0] if clip.source == "tts" else "human"
         if clip.text in DIGITS:
-            self._digits[kind][clip.text].append(source)
-        if kind == "human":
+            self._digits[maker][clip.text].append(source)
+        if maker == "human":
             self._commands[clip.text].append(source)
         if clip.text in DIGITS or clip.text in COMMANDS:
             self._by_speaker[f"{clip.source}/{clip.speaker}"].append(source)
@@ -156,20 +157,24 @@ class TrainingSet:
         return items + [[] for _ in range(NOISE_ONLY)]
 
     def _digit(self, rng: np.random.Generator) -> Source:
-        kind = "human" if rng.random() < HUMAN_DIGIT_SHARE else "tts"
-        return _pick(self._digits[kind][_pick(DIGITS, rng)], rng)
+        human = rng.random() < HUMAN_DIGIT_SHARE
+        return self._digit_by("human" if human else self._engine(rng), rng)
+
+    def _digit_by(self, maker: str, rng: np.random.Generator) -> Source:
+        return _pick(self._digits[maker][_pick(DIGITS, rng)], rng)
+
+    def _engine(self, rng: np.random.Generator) -> str:
+        """Every engine equally often, however many voices it has."""
+        return _pick(sorted(self._digits.keys() - {"human"}), rng)
 
     def _digit_string(self, rng: np.random.Generator) -> list[Source]:
         """2 to 7 digits, half of the time by one synthetic voice."""
         count = rng.integers(2, 8)
         if rng.random() < 0.5:
             return [self._digit(rng) for _ in range(count)]
-        voice = f"tts/{self._digit_voice(rng)}"
+        voice = f"tts/{self._digit_by(self._engine(rng), rng).clip.speaker}"
         pool = [s for s in self._by_speaker[voice] if s.clip.text in DIGITS]
         return [_pick(pool, rng) for _ in range(count)]
-
-    def _digit_voice(self, rng: np.random.Generator) -> str:
-        return _pick(self._digits["tts"][_pick(DIGITS, rng)], rng).clip.speaker
 
     def _command_string(self, rng: np.random.Generator) -> list[Source]:
         """2 to 5 words: mostly the ten commands, half of the time by one person."""

@@ -20,6 +20,7 @@ from batches import Batch, BatchMaker
 from checkpoint import Progress, State
 from features import FRAME_SHIFT_MS, STRIDE, Normaliser
 from network import PROMPT_ROWS, NetworkConfig, TinySenseVoice
+from optimiser import Optimiser
 from pieces import Pieces
 from progress_log import ProgressLog
 from rounds import TrainingSet
@@ -27,7 +28,7 @@ from schedule import Schedule
 from validation import ValidationSets
 
 MIDDLE_WEIGHT, TAG_WEIGHT = 0.3, 0.15
-WEIGHT_DECAY, BETAS, CLIP = 0.02, (0.9, 0.98), 1.0
+CLIP = 1.0
 NORMALISER_FRAMES = 400_000
 
 
@@ -44,8 +45,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=300)
     parser.add_argument("--words-until", type=int, default=700)
     parser.add_argument("--short-until", type=int, default=1000)
-    parser.add_argument("--mild-until", type=int, default=8000)
-    parser.add_argument("--strong-from", type=int, default=16000)
+    parser.add_argument("--mild-until", type=int, default=20000)
+    parser.add_argument("--strong-from", type=int, default=40000)
     parser.add_argument("--batch-rows", type=int, default=1500, help="60 ms rows in a batch")
     parser.add_argument("--width", type=int, default=160)
     parser.add_argument("--blocks", type=int, default=6)
@@ -86,23 +87,9 @@ def start_state(options: argparse.Namespace, data: TrainingSet) -> tuple[State, 
         if progress.decay_began < 0:
             progress.decay_began = progress.step
         return state, progress.decay_began
+    progress.decay_began = -1
     warmed_up = state.optimiser is not None
     return state, progress.step - options.warm_up if warmed_up else progress.step
-
-
-def make_optimiser(state: State) -> torch.optim.AdamW:
-    """AdamW; matrices decay, vectors and prompts do not."""
-    named = list(state.model.named_parameters())
-    matrices = [p for name, p in named if p.ndim > 1 and not name.startswith("embed")]
-    others = [p for name, p in named if p.ndim <= 1 or name.startswith("embed")]
-    groups = [
-        {"params": matrices, "weight_decay": WEIGHT_DECAY},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    optimiser = torch.optim.AdamW(groups, lr=0.0, betas=BETAS, fused=True)
-    if state.optimiser:
-        optimiser.load_state_dict(state.optimiser)
-    return optimiser
 
 
 def ctc_loss(logits: Tensor, lengths: Tensor, targets: list[list[int]]) -> Tensor:
@@ -149,7 +136,7 @@ class Trainer:
             options.mild_until,
             options.strong_from,
         )
-        self._optimiser = make_optimiser(self._state)
+        self._optimiser = Optimiser(self._state.model, self._state.optimiser)
         self._validation = ValidationSets(options.work / "cache", self._state.normaliser)
         self._log = ProgressLog(options.run / "log.tsv", self._state.progress.audio_hours)
         self._maker = BatchMaker(
@@ -183,15 +170,13 @@ class Trainer:
 
     def _step(self, batch: Batch) -> None:
         progress = self._state.progress
-        for group in self._optimiser.param_groups:
-            group["lr"] = self._schedule.learning_rate(progress.step)
         parts = losses(self._state.model, batch)
         loss = (1 - MIDDLE_WEIGHT) * parts["ctc"] + MIDDLE_WEIGHT * parts["small_ctc"]
         loss = loss + TAG_WEIGHT * parts["tags"]
-        self._optimiser.zero_grad(set_to_none=True)
+        self._optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._state.model.parameters(), CLIP, foreach=True)
-        self._optimiser.step()
+        self._optimiser.step(self._schedule.learning_rate(progress.step))
         progress.step += 1
         progress.audio_hours += float(batch.lengths.sum()) * STRIDE * FRAME_SHIFT_MS / 3_600_000
         self._log.add_losses({name: value.item() for name, value in parts.items()})

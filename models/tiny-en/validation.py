@@ -16,7 +16,16 @@ from network import LANGUAGE_PROMPTS, PROMPT_ROWS, TEXTNORM_PROMPTS, TinySenseVo
 from pieces import Pieces
 from scoring import score
 
-SETS = ("speech_commands", "fsdd", "speechocean762", "kathleen", "wake_words", "tts", "noise")
+SETS = (
+    "speech_commands",
+    "fsdd",
+    "speechocean762",
+    "kathleen",
+    "wake_words",
+    "tts",
+    "tts_other",
+    "noise",
+)
 CLIPS_PER_SET = 160
 _BATCH_ROWS = 3000
 
@@ -26,7 +35,7 @@ class ValidationSets:
 
     def __init__(self, work: Path, normaliser: Normaliser) -> None:
         found: dict[str, list[tuple[np.ndarray, str]]] = {name: [] for name in SETS}
-        for stem in ("speech", "tts", "noise"):
+        for stem in ("speech", "tts", "tts2", "noise"):
             cache = FeatureCache(work / stem)
             by_source: dict[str, list[int]] = {}
             for index, clip in enumerate(cache.clips):

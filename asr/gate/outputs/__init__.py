@@ -1,0 +1,1 @@
+"""One module per form in which a verdict leaves the house: each has ``text(verdict)``."""
