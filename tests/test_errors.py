@@ -74,11 +74,11 @@ def changed(tmp_path):
 
     options = build_parser().parse_args(["transcribe", "x.wav", "--repeat", "2"])
     seen = []
-    original, hear.report = hear.report, lambda error, code: seen.append(error) or code
+    original, hear.fail = hear.fail, lambda error, code: seen.append(error) or code
     try:
         assert hear.transcribe(Fickle(), Job(tmp_path / "x.wav"), options) == 12
     finally:
-        hear.report = original
+        hear.fail = original
     raise seen[0]
 
 
