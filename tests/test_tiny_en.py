@@ -66,7 +66,7 @@ def test_the_phrases_of_the_test_are_many_and_mostly_unseen(recipe, jobs):
 )
 def test_a_target_is_met_or_not(recipe, what, percent, empty, met):
     result = recipe("scoring").score([("one two", "one"), ("go up", "go up")])
-    target = recipe("targets").Target(what, percent)
+    target = recipe("goals").Target(what, percent)
     assert (target.reached(result, empty) >= percent) is met
 
 

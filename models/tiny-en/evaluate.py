@@ -25,7 +25,7 @@ from audio import SAMPLE_RATE
 from corpus import DIGITS, SPLITS_FILE, Splits, read_table
 from scoring import Score, score, wilson_interval
 from synthesise import speak_held_out
-from targets import target_of
+from goals import target_of
 from testsets import TestSets, Utterance, unseen_share
 
 BUILT_IN = Path(__file__).parents[2] / "asr" / "builtin" / "tiny-en"
