@@ -13,6 +13,8 @@ from asr.records import Audio, Features, Float32
 
 #: Natural logarithm of FLT_EPSILON: the least that fbank returns.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).eps))
+#: Frames of digital silence that may stay at either end of sound.
+KEPT_FRAMES = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,16 +115,29 @@ class FrontEnd:
         values = self._fbank.compute(audio.samples)
         return Features(values, self.config.frame_shift_ms / 1000)
 
-    @staticmethod
-    def is_silent(features: Features) -> bool:
-        """Whether no mel bin of any frame holds energy: digital silence, or a constant.
+    def sounding(self, features: Features) -> tuple[Features, int]:
+        """Leave out long digital silence at the ends: some networks hear words in it, or none.
 
         Args:
-            features: from fbank, whose floor is exact for such input.
+            features: from fbank, whose floor is exact where no mel bin holds energy.
+
+        Returns:
+            The frames from KEPT_FRAMES before the first with energy to as many behind the last,
+            borrowed, and the number left out in front, a multiple of ``lfr_n``. No frames where
+            none holds energy: digital silence, or a constant.
         """
         values = features.values
-        # The first cell answers for nearly all sound; looking at every cell takes 30 times as long.
-        return bool(values.size and values[0, 0] <= LOG_FLOOR and values.max() <= LOG_FLOOR)
+        # One cell at each end answers for nearly all sound; looking at every cell takes 30 times
+        # as long.
+        if len(values) and values[0, 0] > LOG_FLOOR and values[-1, 0] > LOG_FLOOR:
+            return features, 0
+        loud = np.flatnonzero(values.max(axis=1, initial=LOG_FLOOR) > LOG_FLOOR)
+        if not loud.size:
+            return Features(values[:0], features.frame_shift_s), 0
+        first = max(0, int(loud[0]) - KEPT_FRAMES)
+        first -= first % self.config.lfr_n
+        end = int(loud[-1]) + 1 + KEPT_FRAMES
+        return Features(values[first:end], features.frame_shift_s), first
 
     def lfr(self, features: Features) -> Features:
         """Stack ``lfr_m`` frames every ``lfr_n``.

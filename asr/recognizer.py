@@ -299,21 +299,25 @@ class Recognizer:
         """
         step = wanted.observer.step
         features: Features = step("fbank", self.front_end.fbank, sound)
-        if self.front_end.is_silent(features):  # some networks hear words in digital silence
+        features, skipped = self.front_end.sounding(features)
+        if not len(features.values):
             return text.from_segments((), reason="silence", no_speech_score=1.0, audio_s=source_s)
+        skipped_s = skipped * features.frame_shift_s
+        at = _Place(offset_s + skipped_s, source_s - skipped_s)
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
         logits, language, language_id = self._settle(features, wanted)
         heard: list[Heard] = []
         decoded: Decoded = step("decode", self._decode, logits, wanted.phrases, heard.append)
-        transcript: Transcript = step("text", self._text, decoded, source_s, offset_s, wanted.itn)
+        transcript: Transcript = step("text", self._text, decoded, at, wanted.itn)
         if language is not None and transcript.language is not None:
             transcript = replace(transcript, language=language)
         if wanted.punctuated and transcript.segments:
             again = self._ask(features, language_id, True, wanted)
             decoded = step("decode", self._decode, again, None, heard.append)
-            written: Transcript = step("text", self._text, decoded, source_s, offset_s, True)
+            written: Transcript = step("text", self._text, decoded, at, True)
             transcript = punctuation.apply(transcript, written)
+        transcript = replace(transcript, audio_s=source_s)
         if wanted.phrases is not None:  # a list's own score decides
             return phrases.judge(transcript, heard[0])
         return rejection.apply(transcript, self.layout.rejection)
@@ -352,10 +356,27 @@ class Recognizer:
         keep(heard)
         return heard.decoded
 
-    def _text(self, decoded: Decoded, audio_s: float, offset_s: float, itn: bool) -> Transcript:
+    def _text(self, decoded: Decoded, at: "_Place", itn: bool) -> Transcript:
         return text.transcribe(
-            decoded, self.layout.vocabulary, audio_s=audio_s, offset_s=offset_s, requested_itn=itn
+            decoded,
+            self.layout.vocabulary,
+            audio_s=at.length_s,
+            offset_s=at.start_s,
+            requested_itn=itn,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the frames that the network hears lie in the source.
+
+    Attributes:
+        start_s: seconds from the source's start.
+        length_s: to the end of the piece, seconds.
+    """
+
+    start_s: float
+    length_s: float
 
 
 @dataclass(frozen=True, slots=True)

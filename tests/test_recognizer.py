@@ -3,6 +3,7 @@
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import fakes
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 import asr
 from asr import audio
+
+GOLDEN = Path(__file__).parent.parent / "golden/audio"
 
 RATE = 16000
 SECOND = fakes.hiss(RATE)
@@ -387,3 +390,38 @@ def test_a_failed_call_leaves_the_recogniser_usable(recognizer, clip, tmp_path):
         with pytest.raises(asr.AudioError):
             recognizer.transcribe(bad)
     assert expected == answer(recognizer.transcribe(clip))
+
+
+@pytest.mark.parametrize("name", ["yes-rms", "up-slt", "seven-slt", "left-right-rms", "digits-awb"])
+@pytest.mark.parametrize("silence_s", [0.5, 1.0, 4.0])
+def test_digital_silence_around_speech_changes_nothing(recognizer, name, silence_s):
+    """Files are padded with zeros; the words stay, and so do their places in the sound."""
+    samples, rate = soundfile.read(f"{GOLDEN}/{name}.wav", dtype="float32")
+    zeros = np.zeros(int(silence_s * rate), np.float32)
+    alone = recognizer.transcribe(samples, sample_rate=rate)
+    padded = recognizer.transcribe(np.concatenate([zeros, samples, zeros]), sample_rate=rate)
+    assert padded.text == alone.text != ""
+    assert padded.audio_s == pytest.approx(alone.audio_s + 2 * silence_s)
+    first, last = alone.segments[0], padded.segments[0]
+    # The network may put a word as early as the first frame that it is shown.
+    assert silence_s - 0.37 < last.start_s < silence_s + first.start_s + 0.13
+    assert last.start_s < last.end_s < silence_s + alone.audio_s
+
+
+def test_the_silence_left_out_is_a_multiple_of_the_rows(recognizer):
+    """Thirty frames stay at either end; rows lie where they lie without the silence."""
+    front_end = recognizer.front_end
+    noise = (np.random.default_rng(1).standard_normal(16000) / 50).astype(np.float32)
+    for frames_in_front in (0, 10, 40, 100, 101):
+        zeros = np.zeros(160 * frames_in_front, np.float32)
+        sound = np.concatenate([zeros, noise, np.zeros(32000, np.float32)])
+        features = front_end.fbank(asr.Audio(sound, 16000, "test"))
+        kept, skipped = front_end.sounding(features)
+        assert skipped % front_end.config.lfr_n == 0
+        assert max(0, frames_in_front - 40) <= skipped <= max(0, frames_in_front - 30)
+        assert np.array_equal(kept.values, features.values[skipped : skipped + len(kept.values)])
+        assert 98 + 28 <= len(kept.values) - min(frames_in_front, 30) <= 98 + 40
+    silent, _ = front_end.sounding(
+        front_end.fbank(asr.Audio(np.zeros(16000, np.float32), 16000, "t"))
+    )
+    assert len(silent.values) == 0

@@ -91,8 +91,7 @@ def test_case_027_silence_behind_speech_adds_nothing(recognizer, samples):
     speech = soundfile.read(GOLDEN / "computer-slt.wav", dtype="float32")[0]
     for tail in (np.zeros(4 * RATE, np.float32), level(white(4), -60)):
         found = recognizer.transcribe(np.concatenate([speech, tail]), sample_rate=RATE)
-        alone = recognizer.transcribe(speech, sample_rate=RATE)
-        assert [s.text for s in found.segments] == [s.text for s in alone.segments]
+        assert found.text == recognizer.transcribe(speech, sample_rate=RATE).text
 
 
 def repeats(text, most=3):
