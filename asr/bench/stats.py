@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 #: Resamples of a bootstrap; the ends of an interval move by less than 1 % of its width beyond.
 _DRAWS = 10_000
@@ -77,29 +78,42 @@ def p95(values: Sequence[float]) -> float:
     return float(np.quantile(np.asarray(values, np.float64), 0.95))
 
 
-def signed_rank(a: Sequence[float], b: Sequence[float]) -> float:
-    """How often chance alone puts b so far above a: the exact Wilcoxon signed-rank test.
+def signed_rank(logs: Sequence[float], limit: float = 0.0) -> float:
+    """Chance of pairs at least this far above ``limit`` when their centre is not above it.
 
-    Unlike a bootstrap it keeps its word for a handful of pairs: n of them cannot say less than
-    2 to the power of -n.
+    The exact Wilcoxon signed-rank test. Unlike a bootstrap it keeps its word for a handful of
+    pairs: n of them cannot say less than 2 to the power of -n.
 
     Args:
-        a: the base, positive, one number per pair.
-        b: the contender, as many numbers.
+        logs: natural logarithms of b / a, one per pair.
+        limit: on the same scale.
 
     Returns:
-        the one-sided probability on log ratios; pairs without a difference do not count.
+        the exact one-sided p-value; 1.0 without pairs.
     """
-    logs = np.log(np.asarray(b, np.float64) / np.asarray(a, np.float64))
-    logs = logs[logs != 0]
-    _, group, sizes = np.unique(np.abs(logs), return_inverse=True, return_counts=True)
-    doubled = (2 * np.cumsum(sizes) - sizes + 1)[group]  # twice the mean rank: whole numbers
-    chance = np.zeros(int(doubled.sum()) + 1)  # of each sum of ranks, when signs are a coin's
-    chance[0] = 1.0
-    for rank in doubled.tolist():
-        chance[rank:] = (chance[rank:] + chance[:-rank]) / 2
-        chance[:rank] /= 2
-    return float(chance[int(doubled[logs > 0].sum()) :].sum())
+    shifted = np.asarray(logs, np.float64) - limit
+    if not len(shifted):
+        return 1.0
+    ranks = doubled_ranks(np.abs(shifted))
+    found = int(ranks[shifted > 0].sum())
+    return float(rank_chances(ranks)[found:].sum())
+
+
+def doubled_ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Twice the ranks, so that the mean rank of equal values is whole."""
+    order = np.sort(values)
+    return np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") + 1
+
+
+def rank_chances(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Chance of each sum of ranks when every sign is a fair coin."""
+    chances = np.zeros(int(ranks.sum()) + 1)
+    chances[0] = 1.0
+    for rank in ranks:
+        moved = np.zeros_like(chances)
+        moved[rank:] = chances[: len(chances) - rank]
+        chances = (chances + moved) / 2
+    return chances
 
 
 #: Standard normal quantiles of a one-sided 1 % error rate and of a power of 90 %.

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
+
+from asr.bench.stats import rank_chances
 
 #: Chance of finding a slowdown of the size called detectable.
 POWER = 0.95
@@ -44,41 +45,6 @@ class Estimate:
     n: int
 
 
-def signed_rank(logs: Sequence[float], limit: float = 0.0) -> float:
-    """Chance of pairs at least this far above ``limit`` when their centre is not above it.
-
-    Args:
-        logs: natural logarithms of b / a, one per pair.
-        limit: on the same scale.
-
-    Returns:
-        the exact one-sided p-value; 1.0 without pairs.
-    """
-    shifted = np.asarray(logs, np.float64) - limit
-    if not len(shifted):
-        return 1.0
-    ranks = _doubled_ranks(np.abs(shifted))
-    found = int(ranks[shifted > 0].sum())
-    return float(_null(ranks)[found:].sum())
-
-
-def _doubled_ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Twice the ranks, so that the mean rank of equal values is whole."""
-    order = np.sort(values)
-    return np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") + 1
-
-
-def _null(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Chance of each sum of ranks when every sign is a fair coin."""
-    chances = np.zeros(int(ranks.sum()) + 1)
-    chances[0] = 1.0
-    for rank in ranks:
-        moved = np.zeros_like(chances)
-        moved[rank:] = chances[: len(chances) - rank]
-        chances = (chances + moved) / 2
-    return chances
-
-
 def estimate(logs: Sequence[float], level: float = 0.95) -> Estimate:
     """The centre of the pairs and the interval that the signed-rank test does not refuse.
 
@@ -89,7 +55,7 @@ def estimate(logs: Sequence[float], level: float = 0.95) -> Estimate:
     values = np.asarray(logs, np.float64)
     first, second = np.triu_indices(len(values))
     means = np.sort((values[first] + values[second]) / 2)
-    below = np.cumsum(_null(2 * np.arange(1, len(values) + 1))[::2])
+    below = np.cumsum(rank_chances(2 * np.arange(1, len(values) + 1))[::2])
 
     def bounds(share: float) -> tuple[float, float]:
         skipped = int(np.searchsorted(below, (1 - share) / 2, "right"))
@@ -136,7 +102,7 @@ def reach(pairs: int, chance: float) -> float:
     normal = NormalDist()
     if pairs > _MANY:
         return normal.inv_cdf(1 - chance) + normal.inv_cdf(POWER)
-    tail = np.cumsum(_null(2 * np.arange(1, pairs + 1))[::-2])[::-1]
+    tail = np.cumsum(rank_chances(2 * np.arange(1, pairs + 1))[::-2])[::-1]
     if tail[-1] > chance:
         return math.inf
     critical = int(np.argmax(tail <= chance))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from asr.bench.stats import signed_rank
 from asr.gate import statistics
 from asr.gate.findings import Finding
 from asr.gate.metrics import Metric
@@ -47,7 +48,7 @@ class Measured:
 
 def accused(rows: Sequence[Measured], error_rate: float) -> set[str]:
     """Keys of what the first pairs accuse, before any confirmation."""
-    chances = {row.key: statistics.signed_rank(row.metric.logs, row.limit) for row in rows}
+    chances = {row.key: signed_rank(row.metric.logs, row.limit) for row in rows}
     return statistics.holm(chances, error_rate)
 
 
@@ -55,11 +56,11 @@ def weigh(rows: Sequence[Measured], error_rate: float) -> list[Finding]:
     """One finding per row; all rows share the error rate."""
     slower = accused(rows, error_rate)
     faster = statistics.holm(
-        {row.key: statistics.signed_rank([-x for x in row.metric.logs], row.limit) for row in rows},
+        {row.key: signed_rank([-x for x in row.metric.logs], row.limit) for row in rows},
         error_rate,
     )
     again = {
-        row.key: statistics.signed_rank(row.again.logs, row.limit) if row.again else 1.0
+        row.key: signed_rank(row.again.logs, row.limit) if row.again else 1.0
         for row in rows
         if row.key in slower
     }
