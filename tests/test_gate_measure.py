@@ -174,6 +174,27 @@ def test_being_first_in_line_ends():
     assert restored == "True"
 
 
+TERMINATED = """
+import os, signal
+from asr.gate import priority
+os.nice(3)
+before = os.getpriority(os.PRIO_PROCESS, 0), priority._session()
+try:
+    with priority.first_in_line():
+        os.kill(os.getpid(), signal.SIGTERM)
+except SystemExit as stop:
+    print(stop.code, (os.getpriority(os.PRIO_PROCESS, 0), priority._session()) == before)
+print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
+"""
+
+
+def test_being_terminated_restores_it_too():
+    """The session would keep the priority of a process that is gone."""
+    done = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, text=True,
+                          check=True, start_new_session=True)  # fmt: skip
+    assert done.stdout.split() == ["143", "True", "True"]
+
+
 def test_who_may_not_be_first_measures_like_everybody(monkeypatch):
     """No error without the right."""
 

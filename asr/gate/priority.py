@@ -2,6 +2,9 @@
 
 import contextlib
 import os
+import signal
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,13 +35,30 @@ def first_in_line() -> Iterator[bool]:
         granted = True
     if granted and session is not None:
         granted = _set_session(_FIRST)
+    ended = _leave_on_sigterm()
     try:
         yield granted
     finally:
+        if ended:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, priority)
         if session is not None:
             _set_session(session)
+
+
+def _leave_on_sigterm() -> bool:
+    """Have SIGTERM unwind: the session's priority outlives the process that raised it.
+
+    Returns:
+        whether that is new; false in a thread, and where somebody handles the signal already.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        return False
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    return True
 
 
 def _session() -> int | None:
