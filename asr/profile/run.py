@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from asr import audio
 from asr.engines.ort import OrtEngine, default_threads, read_model
 from asr.errors import SystemAccessError, UsageError
@@ -20,14 +22,14 @@ from asr.observe import Observer, Timer
 from asr.profile.locks import LockWatch
 from asr.profile.nodes import Node, read
 from asr.profile.watch import BETWEEN, Watch
-from asr.recognizer import Recognizer
-from asr.records import Transcript
+from asr.recognizer import LONGEST_PIECE_S, Recognizer
+from asr.records import Audio, Transcript
 
 #: Plain calls whose medians the summary shows.
 _PLAIN_CALLS = 5
-#: Watch the lock until so many calls in a row showed nothing new: on a busy machine one in four
-#: of the shortest calls is over before the other thread has woken.
-_LOCK_PATIENCE = 30
+#: Watch the lock until so many calls in a row showed nothing new, on a sound of this length: on
+#: shorter ones the quickest calls are over before the other thread has woken.
+_LOCK_PATIENCE, _LOCK_SOUND_S = 10, 59.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ def _profile(
         nodes=nodes,
         threads=used,
         plain_ms=_plain_ms(lambda observer: transcribe(plain, observer)),
-        lock_released=_locks(lambda observer: transcribe(plain, observer)),
+        lock_released=_locks(plain, audio.read(source, sample_rate)),
     )
 
 
@@ -212,13 +214,17 @@ def _plain_ms(transcribe: Callable[[Observer], Transcript]) -> dict[str, float]:
     return {**medians, "total": sum(medians.values())}
 
 
-def _locks(transcribe: Callable[[Observer], Transcript]) -> dict[str, bool]:
+def _locks(recognizer: Recognizer, sound: Audio) -> dict[str, bool]:
+    """Hear the sound over and over in one piece: each call must outlast the waking of a thread."""
+    most = int(_LOCK_SOUND_S * sound.sample_rate_hz)
+    samples = np.resize(sound.samples, most) if len(sound.samples) else sound.samples
+    long_sound = Audio(samples, sound.sample_rate_hz, sound.source)
     watch = LockWatch()
     watch.start()
     try:
         patience, released = _LOCK_PATIENCE, 0
         while patience and not (watch.seen and all(watch.seen.values())):
-            transcribe(Timer())
+            recognizer.transcribe(long_sound, piece_s=LONGEST_PIECE_S)
             patience = patience - 1 if sum(watch.seen.values()) == released else _LOCK_PATIENCE
             released = sum(watch.seen.values())
     finally:
