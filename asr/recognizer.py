@@ -309,18 +309,29 @@ class Recognizer:
         logits, language, language_id = self._settle(features, wanted)
         heard: list[Heard] = []
         decoded: Decoded = step("decode", self._decode, logits, wanted.phrases, heard.append)
-        transcript: Transcript = step("text", self._text, decoded, at, wanted.itn)
+        transcript: Transcript = step("text", self._text, decoded, at, wanted.itn, wanted, heard)
         if language is not None and transcript.language is not None:
             transcript = replace(transcript, language=language)
-        if wanted.punctuated and transcript.segments:
-            again = self._ask(features, language_id, True, wanted)
-            decoded = step("decode", self._decode, again, None, heard.append)
-            written: Transcript = step("text", self._text, decoded, at, True)
-            transcript = punctuation.apply(transcript, written)
-        transcript = replace(transcript, audio_s=source_s)
-        if wanted.phrases is not None:  # a list's own score decides
-            return phrases.judge(transcript, heard[0])
-        return rejection.apply(transcript, self.layout.rejection)
+        if wanted.punctuated:
+            transcript = self._punctuated(transcript, features, language_id, at, wanted)
+        return replace(transcript, audio_s=source_s) if skipped else transcript
+
+    def _punctuated(
+        self,
+        plain: Transcript,
+        features: Features,
+        language_id: int,
+        at: "_Place",
+        wanted: "_Wanted",
+    ) -> Transcript:
+        """With the marks and case of a second answer, with ITN."""
+        if plain.segments:
+            step = wanted.observer.step
+            logits = self._ask(features, language_id, True, wanted)
+            decoded: Decoded = step("decode", self._decode, logits, None, _forget)
+            written: Transcript = step("text", self._text, decoded, at, True, wanted, [])
+            plain = punctuation.apply(plain, written)
+        return rejection.apply(plain, self.layout.rejection)
 
     def _settle(self, features: Features, wanted: "_Wanted") -> tuple[Logits, str | None, int]:
         """Scores, the language settled among those allowed, and its prompt row."""
@@ -356,14 +367,21 @@ class Recognizer:
         keep(heard)
         return heard.decoded
 
-    def _text(self, decoded: Decoded, at: "_Place", itn: bool) -> Transcript:
-        return text.transcribe(
+    def _text(
+        self, decoded: Decoded, at: "_Place", itn: bool, wanted: "_Wanted", heard: list[Heard]
+    ) -> Transcript:
+        transcript = text.transcribe(
             decoded,
             self.layout.vocabulary,
             audio_s=at.length_s,
             offset_s=at.start_s,
             requested_itn=itn,
         )
+        if wanted.phrases is not None:  # a list's own score decides
+            return phrases.judge(transcript, heard[0])
+        if wanted.punctuated:  # judged when it has its marks
+            return transcript
+        return rejection.apply(transcript, self.layout.rejection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,6 +430,10 @@ def _stored_phrases(layout: Layout) -> PhraseList | None:
         return PhraseList.read(path, layout.vocabulary)
     except UsageError as error:
         raise LayoutError(str(error)) from None
+
+
+def _forget(_: Heard) -> None:
+    """Nobody asks for it."""
 
 
 def _warn_user(message: str) -> None:
