@@ -30,7 +30,7 @@ from asr.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 
-#: What stands in py.rs -> the same with a copy of the input.
+#: What stands in rust_fe/src/py -> the same with a copy of the input.
 PLANTS = {
     "|| self.0.compute(slice)": "|| self.0.compute(&slice.to_vec())",
     "|| lfr::lfr(values,": "|| lfr::lfr(&values.to_vec(),",
@@ -75,12 +75,12 @@ def test_copies_and_a_kept_lock_in_rust_are_found(clip, tmp_path):
         shutil.copyfile(ROOT / name, tmp_path / name)
     for name in ("rust_fe", "benchmarks"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    source = tmp_path / "rust_fe/src/py.rs"
-    text = source.read_text()
+    sources = {path: path.read_text() for path in (tmp_path / "rust_fe/src/py").glob("*.rs")}
     for right, planted in PLANTS.items():
-        assert text.count(right) == 1
-        text = text.replace(right, planted)
-    source.write_text(text)
+        (path,) = (path for path, text in sources.items() if text.count(right) == 1)
+        sources[path] = sources[path].replace(right, planted)
+    for path, text in sources.items():
+        path.write_text(text)
     planted = build(tmp_path, "count-allocations,hold-lock", tmp_path / "planted.so")
     code, _, err = profiled(planted, clip)
     print(err)
