@@ -155,8 +155,8 @@ def _same_texts(layout: Layout, part: Path, manifest: str, threads: int) -> dict
 
     from asr.evaluate.clips import Clips
     from asr.evaluate.manifest import read_manifest
+    from asr.hub.store import digest
     from asr.layouts import open_layout
-    from asr.optimize.folder import sha256
     from asr.recognizer import Recognizer
 
     path = Path(manifest)
@@ -183,4 +183,4 @@ def _same_texts(layout: Layout, part: Path, manifest: str, threads: int) -> dict
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     print(f"texts of {len(rows)} clips: unchanged")
-    return {"manifest_sha256": sha256(path), "clips": len(rows), "changed": 0}
+    return {"manifest_sha256": digest(path), "clips": len(rows), "changed": 0}

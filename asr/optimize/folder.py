@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asr.errors import SystemAccessError, UsageError
+from asr.hub.store import digest
 
 if TYPE_CHECKING:
     from asr.layouts import Layout
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 
 RECORD = "optimize.json"
 SCHEMA = "asr-optimize/1"
-
-
-def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def record(layout: Layout, rewritten: Rewritten, facts: dict[str, Any]) -> dict[str, Any]:
@@ -39,13 +31,13 @@ def record(layout: Layout, rewritten: Rewritten, facts: dict[str, Any]) -> dict[
     """
     return {
         "schema": SCHEMA,
-        "from": {"network": layout.network.name, "sha256": sha256(layout.network)},
+        "from": {"network": layout.network.name, "sha256": digest(layout.network)},
         "to": {
             "bytes": len(rewritten.model),
             "sha256": hashlib.sha256(rewritten.model).hexdigest(),
         },
         "passes": [asdict(step) for step in rewritten.steps],
-        "scores": rewritten.comparison.as_dict(),
+        "scores": asdict(rewritten.comparison),
         **facts,
     }
 

@@ -30,7 +30,6 @@ class Graph:
     def __init__(self, model: onnx.ModelProto) -> None:
         self.model = model
         self._nodes = {id(node): node for node in model.graph.node}
-        self.inputs = [i.name for i in model.graph.input]
         self.outputs = [o.name for o in model.graph.output]
         self._weights = {i.name: i for i in model.graph.initializer}
         self._arrays: dict[str, Array] = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,10 +45,6 @@ class Comparison:
     relative_rms: float
     agreement: float
     rows: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
 
 def scores(network: Engine, roles: Roles, lengths: Sequence[int] = LENGTHS) -> list[Array]:
