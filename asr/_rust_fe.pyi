@@ -276,5 +276,5 @@ def build_info() -> dict[str, str | list[str]]:
     """Tell what this module was built as, and what this CPU can run.
 
     Returns:
-        version, profile ("release" or "debug"), target, and backends (best first).
+        version, profile ("release" or "debug"), target, compiler, and backends (best first).
     """

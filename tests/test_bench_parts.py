@@ -493,6 +493,7 @@ def test_facts_come_from_the_command_itself(snapshot):
     told = json.loads(process.run(snapshot, ["inspect", "tiny-en", "--json"]).out)
     assert f"{found.tool.version}, {found.tool.profile}," in told["engine"]["build"]
     assert found.engine == told["engine"]["runtime"]
+    assert found.tool.rust == told["engine"]["compiler"]
     assert found.model.network_bytes > 1_000_000
     other = dataclasses.replace(snapshot, environment={"PATH": "", "ASR_CACHE": "/nowhere"})
     with pytest.raises(LayoutError, match="ended with 4"):

@@ -167,6 +167,7 @@ KERNEL = {"fingerprint": "fedcba9876543210",
     [
         ("tool", {"onnxruntime": "1.33.0"}, "onnxruntime 1.32.0 -> 1.33.0"),
         ("tool", {"backend": "avx512"}, "SIMD path avx2 -> avx512"),
+        ("tool", {"rust": "rustc 1.95.0"}, "Rust compiler - -> rustc 1.95.0"),
         ("model", {"network_sha256": "f" * 64}, f"network {NET} -> ffffffffffff"),
         ("machine", KERNEL, "kernel - -> 7.0"),
     ],

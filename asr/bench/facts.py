@@ -42,15 +42,18 @@ def ask(install: Install, model: str) -> Facts:
         LayoutError: the model's folder is not what it should be.
     """
     told = json.loads(process.run(install, ["inspect", model, "--json"]).out)
-    version, profile, _ = told["engine"]["build"].split(", ", 2)
+    engine = told["engine"]
+    version, profile, _ = engine["build"].split(", ", 2)
     done = subprocess.run(  # noqa: S603
         [str(install.python), "-c", _VERSIONS], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise MissingToolError(f"{install.label}: {done.stderr.strip().splitlines()[-1]}")
     python, onnxruntime, numpy = json.loads(done.stdout)
-    tool = Tool(version, profile, told["engine"]["SIMD path"], python, onnxruntime, numpy)
-    return Facts(tool, model_facts(model, Path(told["model"]["folder"])), told["engine"]["runtime"])
+    # Versions before the field say nothing of their compiler.
+    compiler = engine.get("compiler")
+    tool = Tool(version, profile, engine["SIMD path"], python, onnxruntime, numpy, compiler)
+    return Facts(tool, model_facts(model, Path(told["model"]["folder"])), engine["runtime"])
 
 
 def model_facts(name: str, folder: Path) -> Model:

@@ -52,6 +52,7 @@ class Tool:
         python: version.
         onnxruntime: version.
         numpy: version.
+        rust: the compiler of the Rust stages; absent where the version does not say.
     """
 
     version: str
@@ -60,6 +61,7 @@ class Tool:
     python: str
     onnxruntime: str
     numpy: str
+    rust: str | None = field(default=None, metadata=ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,5 +86,6 @@ def _facts(recognizer: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - impo
             "threads": engine.threads,
             "SIMD path": recognizer.front_end.backend,
             "build": f"{build['version']}, {build['profile']}, {build['target']}",
+            "compiler": build["compiler"],
         },
     }

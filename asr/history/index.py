@@ -177,6 +177,7 @@ def surroundings(run: Bench) -> dict[str, str]:
         **{name: str(fields[name]) for name in _SOFTWARE if name in fields},
         "onnxruntime": run.tool.onnxruntime,
         "numpy": run.tool.numpy,
+        **({"Rust compiler": run.tool.rust} if run.tool.rust else {}),
         "SIMD path": run.tool.backend,
         "engine": run.options.engine,
         "network": run.model.network_sha256[:12],

@@ -197,8 +197,8 @@ def _machine(run: Bench) -> Section:
         ["noise", f"{noise.class_}{again}: probe x{noise.probe_ratio:.2f}, steal "
                   f"{100 * noise.steal_share:.1f} %, load {noise.load_1min:.1f}"],
         ["page cache", run.options.page_cache],
-        ["build", f"{tool.profile}, {tool.backend}; ONNX Runtime {tool.onnxruntime}, Python "
-                  f"{tool.python}, NumPy {tool.numpy}"],
+        ["build", f"{tool.rust or 'compiler not told'}, {tool.profile}, {tool.backend}; ONNX "
+                  f"Runtime {tool.onnxruntime}, Python {tool.python}, NumPy {tool.numpy}"],
         ["model", f"{model.name}, {model.layout}, network {model.network_sha256[:12]}, recipe "
                   f"{model.recipe_sha256[:12]}, tokens {model.tokens_sha256[:12]}"],
         ["workload", run.options.workload or "-"],

@@ -35,6 +35,7 @@ fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         .map(Backend::name)
         .collect();
     info.set_item("backends", backends)?;
+    info.set_item("compiler", env!("RUST_FE_COMPILER"))?;
     info.set_item("byte_features", crate::cpu::byte_features())?;
     Ok(info)
 }
