@@ -51,9 +51,23 @@ def test_a_small_run_measures_every_state_and_writes_a_valid_record(cli, tmp_pat
     assert found.memory.peak_rss_bytes >= found.memory.rss_end_bytes > 20e6
     assert found.memory.peak_rss_bytes < 4 * pages.last_level_cache_bytes() + 20e6
     assert found.memory.calls == 4
-    assert len(found.noise.probe_ns) == (3 if found.noise.repeated else 6)
+    assert len(found.noise.probe_ns) == 5
     assert bench_tables.bench_text(found) + "\n" == done.out
     assert "energy     not measured" in done.out or found.energy
+
+
+def test_a_noisy_run_is_measured_once_more(cli, tmp_path, monkeypatch):
+    """All of it, once; the second attempt counts whatever it is."""
+    heard = []
+    monkeypatch.setattr("asr.bench.noise.classify", lambda *_: heard.append(1) or "noisy")
+    out = tmp_path / "record.json"
+    done = cli(*SMALL, "--workload", manifest(tmp_path), "-o", out)
+    assert (done.code, len(heard)) == (0, 2)
+    assert done.err.count("everything is measured once more") == 1
+    assert done.err.count("cold 1/1") == 2
+    found = record.read_bench(out)
+    assert (found.noise.class_, found.noise.repeated) == ("noisy", True)
+    assert [s.state for s in found.samples].count("cold") == 1
 
 
 def test_another_text_than_expected_fails_the_run(cli, tmp_path):

@@ -9,6 +9,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from asr.bench.record import (
     Clip,
     Energy,
     Memory,
+    Noise,
     Options,
     Sample,
     State,
@@ -36,6 +38,27 @@ Say = Callable[[str], object]
 _RESIDENT = Path(__file__).with_name("resident.py")
 #: Warm rounds before the interval is looked at, and between two looks.
 _LEAST_ROUNDS, _LOOK_EVERY = 10, 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """All calls of a run, of which the last attempt counts.
+
+    Attributes:
+        samples: cold, idle, evicted and warm.
+        page_cache: state of the network's pages before cold calls.
+        evicted_model: what became of them before evicted calls.
+        memory: of the resident process.
+        energy: of the warm calls.
+        noise: during all of it.
+    """
+
+    samples: list[Sample]
+    page_cache: Any
+    evicted_model: str
+    memory: Memory
+    energy: Energy | None
+    noise: Noise
 
 
 class Run:
@@ -66,33 +89,13 @@ class Run:
         plan, clips = self._plan, self._workload.clips
         told = facts.ask(self._install, plan.model)
         program = hyperfine.find() if plan.hyperfine else None
-        listener = Listener()
         threads = plan.threads or threads_on(plan.pin)
         wanted = process.Wanted(plan.model, threads, plan.language, plan.itn)
-        cache, cold = self._cold(wanted)
+        calls = self._calls(wanted, repeated=False)
+        if calls.noise.class_ == "noisy":
+            self._say("noisy: everything is measured once more")
+            calls = self._calls(wanted, repeated=True)
         compared = self._hyperfine(program, wanted) if program else None
-        listener.probe()
-        with self._resident() as worker:
-            pages_were, others = self._idle_and_evicted(worker)
-        listener.probe()
-        with self._resident() as worker:  # a new one: filling the caches took memory
-            start = self._ask(worker, "state")
-            warm, energy = self._warm(worker, listener)
-            listener.probe()
-            repeated = listener.verdict(_spreads(warm)) == "noisy"
-            if repeated:
-                self._say("noisy: the warm rounds are measured once more")
-                listener = Listener()
-                warm, energy = self._warm(worker, listener)
-            end = self._ask(worker, "state")
-        switches = tuple(
-            end[f"{kind}_switches"] - start[f"{kind}_switches"]
-            for kind in ("voluntary", "involuntary")
-        )
-        noise = listener.finish(
-            _spreads(warm), switches=(switches[0], switches[1]), repeated=repeated
-        )
-        samples = [*cold, *others, *warm]
         found = [judged(c, self._texts[c.id], told.model.network_sha256) for c in clips]
         return Bench(
             schema=BENCH_SCHEMA,
@@ -111,29 +114,51 @@ class Run:
                 language=plan.language,
                 itn=plan.itn,
                 seed=plan.seed,
-                page_cache=cache,
+                page_cache=calls.page_cache,
                 engine=told.engine,
                 cold=plan.cold,
                 idle_s=plan.idle_s,
                 evict_bytes=_evict_bytes(),
-                evicted_model=pages_were,
+                evicted_model=calls.evicted_model,
                 workload=self._workload.name,
             ),
             machine=machine.here(),
-            noise=noise,
+            noise=calls.noise,
             clips=found,
-            samples=samples,
-            memory=Memory(
-                peak_rss_bytes=end["peak_rss_bytes"],
-                rss_start_bytes=start["rss_bytes"],
-                rss_end_bytes=end["rss_bytes"],
-                growth_bytes=end["rss_bytes"] - start["rss_bytes"],
-                calls=len(warm),
-            ),
-            energy=energy,
+            samples=calls.samples,
+            memory=calls.memory,
+            energy=calls.energy,
             hyperfine=compared,
-            summary=summarise(found, samples),
+            summary=summarise(found, calls.samples),
         )
+
+    def _calls(self, wanted: process.Wanted, *, repeated: bool) -> "_Calls":
+        """Everything once, and how quiet it was meanwhile."""
+        listener = Listener()
+        cache, cold = self._cold(wanted)
+        listener.probe()
+        with self._resident() as worker:
+            pages_were, others = self._idle_and_evicted(worker)
+        listener.probe()
+        with self._resident() as worker:  # a new one: filling the caches took memory
+            start = self._ask(worker, "state")
+            warm, energy = self._warm(worker, listener)
+            end = self._ask(worker, "state")
+        voluntary, involuntary = (
+            end[f"{kind}_switches"] - start[f"{kind}_switches"]
+            for kind in ("voluntary", "involuntary")
+        )
+        noise = listener.finish(
+            _spreads(warm), switches=(voluntary, involuntary), repeated=repeated
+        )
+        memory = Memory(
+            peak_rss_bytes=end["peak_rss_bytes"],
+            rss_start_bytes=start["rss_bytes"],
+            rss_end_bytes=end["rss_bytes"],
+            growth_bytes=end["rss_bytes"] - start["rss_bytes"],
+            calls=len(warm),
+        )
+        return _Calls([*cold, *others, *warm], cache, pages_were, memory, energy, noise)
 
     def _resident(self) -> Worker:
         """A process that has the model loaded and has heard every clip."""
