@@ -21,6 +21,7 @@ FLOORS = [
      "asr.page"},
     {"asr.layouts", "asr.hub", "asr.vad"},
     {"asr.optimize"},
+    {"asr.networks", "asr.wanted"},
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
     {"asr.bench", "asr.doctor"},
