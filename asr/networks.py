@@ -95,7 +95,9 @@ def find(
         found = Preparation(OFF, "not asked for")
     elif quantize is not None or _is_large(layout.network):
         found = observer.step("prepare", _prepare, layout, quantize, tell or _keep_quiet)
-    model: bytes | Path = found.network or observer.step("model_read", read_model, layout.network)
+    model: bytes | Path = observer.step(
+        "model_read", lambda: found.network or read_model(layout.network)
+    )
     return Network(layout, model, found)
 
 

@@ -82,7 +82,7 @@ class Recognizer:
             quantize: ``int8`` makes byte weights of the fp32 network, which can change the text.
             progress: told what the first load of a large network does, a line each.
             observer: sees the steps ``layout``, ``front_end``, ``prepare`` (large networks only),
-                ``model_read`` (where nothing is prepared), ``session_create``.
+                ``model_read``, ``session_create``.
 
         Raises:
             LayoutError: the directory or a file in it is not what it should be.
@@ -307,9 +307,7 @@ class Recognizer:
         detector = self._detectors.new(speech=wanted.vad)
         return Splitter(detector, self.sample_rate_hz, wanted.piece_s)
 
-    def _piece(
-        self, sound: Audio, offset_s: float, source_s: float, wanted: Wanted
-    ) -> Transcript:
+    def _piece(self, sound: Audio, offset_s: float, source_s: float, wanted: Wanted) -> Transcript:
         """Hear one piece in one call of the network; times count from the source's start.
 
         ``source_s`` is the piece's length in the source: resampling rounds, and no time may lie

@@ -64,11 +64,11 @@ class Run:
             LayoutError: the model is none.
         """
         plan, clips = self._plan, self._workload.clips
-        told = facts.ask(self._install, plan.model)
+        told = facts.ask(self._install, plan.model, optimize=plan.optimize)
         program = hyperfine.find() if plan.hyperfine else None
         listener = Listener()
         threads = plan.threads or threads_on(plan.pin)
-        wanted = process.Wanted(plan.model, threads, plan.language, plan.itn)
+        wanted = process.Wanted(plan.model, threads, plan.language, plan.itn, plan.optimize)
         cache, cold = self._cold(wanted)
         compared = self._hyperfine(program, wanted) if program else None
         listener.probe()
@@ -118,6 +118,7 @@ class Run:
                 evict_bytes=_evict_bytes(),
                 evicted_model=pages_were,
                 workload=self._workload.name,
+                prepared=told.prepared,
             ),
             machine=machine.here(),
             noise=noise,
@@ -143,6 +144,7 @@ class Run:
             "threads": plan.threads or threads_on(plan.pin),
             "language": plan.language,
             "itn": plan.itn,
+            "optimize": plan.optimize,
         }
         arguments = (json.dumps(settings),)
         worker = Worker(Contender("resident process", _RESIDENT, "resident", arguments), plan.pin)

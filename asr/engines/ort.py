@@ -77,7 +77,7 @@ class OrtEngine:
     """A network in ONNX Runtime's CPU provider.
 
     Args:
-        model: the bytes of an ``.onnx`` file, or the path of one that ``save_prepared`` has written.
+        model: the bytes of an ``.onnx`` file, or the path of one from ``save_prepared``.
         name: what to call it in messages, usually its path.
         threads: threads that one call may use.
         folder: where to look for weights that the file keeps in files beside it.

@@ -249,8 +249,7 @@ def new_part(name: str, need_bytes: int) -> Path:
     with told(place, "write"):
         for old in place.glob(f"{_PART}*"):
             remove(old)
-        if (place / name).exists():  # damaged, stale or foreign: find() has refused it
-            shutil.rmtree(place / name)
+        _delete(place / name)  # damaged, stale or foreign: find() has refused it
         for entry in entries():
             if sum(e.disk_bytes for e in entries()) + need_bytes > LIMIT_BYTES:
                 shutil.rmtree(entry.folder)
@@ -285,6 +284,13 @@ def finish(part: Path, name: str, facts: dict[str, Any]) -> Entry:
     return Entry(final, record)
 
 
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def remove(place: Path) -> None:
     """Remove a folder of the cache, if it is there; whoever has its files open keeps them."""
     shutil.rmtree(place, ignore_errors=True)
@@ -306,5 +312,5 @@ def clean(waiting: Callable[[], None]) -> int:
         freed = sum(p.stat().st_size for p in place.rglob("*") if p.is_file())
         for child in place.iterdir():
             if child.name != _LOCK:
-                shutil.rmtree(child) if child.is_dir() else child.unlink()
+                _delete(child)
     return freed

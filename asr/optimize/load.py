@@ -34,9 +34,7 @@ PASSES = "1"
 _ROOM = 2.1
 
 
-def prepared(
-    layout: Layout, *, quantize: str | None, tell: Callable[[str], None]
-) -> Preparation:
+def prepared(layout: Layout, *, quantize: str | None, tell: Callable[[str], None]) -> Preparation:
     """Find or make the prepared network.
 
     Args:
@@ -59,7 +57,7 @@ def prepared(
     if quantize is None:
         request = _as_proved(request, layout.folder, checksum)
     runtime = f"ONNX Runtime {import_runtime().__version__}"
-    cpu: str = _rust_fe.build_info()["kernel_features"]
+    cpu = str(_rust_fe.build_info()["kernel_features"])
     name = cache.key(checksum, runtime, cpu, PASSES, f"{request.lossy} {request.int8}")
     state, entry = CACHED, cache.find(name)
     if entry is None:

@@ -107,8 +107,8 @@ def _choose(
     uses: defaultdict[str, int] = defaultdict(int)
     places = []
     for part in parts:
-        if part.number == _OUTPUT and (name := _one(data, part, 1)):
-            uses[_text(data, name)] += 1
+        if part.number == _OUTPUT and (output := _one(data, part, 1)):
+            uses[_text(data, output)] += 1
         if part.number != _NODE:
             continue
         node = _node(data, part)

@@ -168,9 +168,7 @@ class _Judge:
         lengths: of the runs, frames.
     """
 
-    def __init__(
-        self, network: Path, roles: Roles, threads: int, lengths: Sequence[int]
-    ) -> None:
+    def __init__(self, network: Path, roles: Roles, threads: int, lengths: Sequence[int]) -> None:
         self._network, self._roles, self._threads = network, roles, threads
         self._lengths = lengths
         self._before = self._scores(read_model(network), lengths)
