@@ -5,24 +5,24 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy.typing as npt
 
-from asr import audio, ctc, phrases, punctuation, rejection, text, vad
+from asr import audio, ctc, networks, phrases, punctuation, rejection, text, vad
 from asr.engines.base import Engine
-from asr.engines.ort import OrtEngine, default_threads, read_model
+from asr.engines.ort import default_threads
 from asr.errors import FrontEndError, LayoutError, UsageError
 from asr.frontend import FrontEnd
 from asr.hub import DEFAULT_MODEL, find_model
-from asr.languages import Languages
 from asr.layouts import Layout, open_layout
 from asr.observe import SILENT, Observer, with_dump
 from asr.phrases import Heard, PhraseList
 from asr.records import Audio, Decoded, Features, Logits, Transcript
 from asr.vad import Splitter
+from asr.wanted import Place, Wanted
 
 #: Below this nothing can be a word; the network is not asked. Its own window is 25 ms.
 MIN_AUDIO_S = 0.1
@@ -64,15 +64,25 @@ class Recognizer:
         *,
         threads: int | None = None,
         backend: str | None = None,
+        optimize: bool = True,
+        quantize: "Literal['int8'] | None" = None,
+        progress: Callable[[str], None] | None = None,
         observer: Observer = SILENT,
     ) -> "Recognizer":
         """Load a model.
+
+        A large network is prepared for this CPU by its first load, which takes seconds, and kept
+        in the user's cache (docs/optimize.md); the text stays the same.
 
         Args:
             model: a model directory, or the name of a built-in model.
             threads: threads of the network; None takes the cores this process may use, at most 4.
             backend: SIMD path of the Rust stages; None takes the best this CPU has.
-            observer: sees the steps ``layout``, ``front_end``, ``model_read``, ``session_create``.
+            optimize: False runs the network as its file has it, and writes nothing.
+            quantize: ``int8`` makes byte weights of the fp32 network, which can change the text.
+            progress: told what the first load of a large network does, a line each.
+            observer: sees the steps ``layout``, ``front_end``, ``prepare`` (large networks only),
+                ``model_read``, ``session_create``.
 
         Raises:
             LayoutError: the directory or a file in it is not what it should be.
@@ -87,7 +97,15 @@ class Recognizer:
         count = threads or default_threads()
         step = observer.step
         layout = step("layout", open_layout, find_model(os.fspath(model)))
-        return cls.from_layout(layout, threads=count, backend=backend, observer=observer)
+        return cls.from_layout(
+            layout,
+            threads=count,
+            backend=backend,
+            optimize=optimize,
+            quantize=quantize,
+            progress=progress,
+            observer=observer,
+        )
 
     @classmethod
     def from_layout(
@@ -96,6 +114,9 @@ class Recognizer:
         *,
         threads: int,
         backend: str | None = None,
+        optimize: bool = True,
+        quantize: "Literal['int8'] | None" = None,
+        progress: Callable[[str], None] | None = None,
         observer: Observer = SILENT,
     ) -> "Recognizer":
         """Load the model of a directory that is understood already; as ``load`` says."""
@@ -106,13 +127,10 @@ class Recognizer:
             if backend is not None:
                 raise
             raise LayoutError(f"{layout.recipe_file}: {error}") from None
-        network = step("model_read", read_model, layout.network)
-        engine = step(
-            "session_create",
-            lambda: OrtEngine(
-                network, name=str(layout.network), threads=threads, folder=layout.network.parent
-            ),
+        network = networks.find(
+            layout, observer, optimize=optimize, quantize=quantize, tell=progress
         )
+        engine = step("session_create", network.engine, threads)
         return cls(layout, front_end, engine)
 
     def transcribe(
@@ -233,7 +251,7 @@ class Recognizer:
         observer: Observer,
         vad: bool,
         piece_s: float,
-    ) -> "_Wanted":
+    ) -> Wanted:
         if not SHORTEST_PIECE_S <= piece_s <= LONGEST_PIECE_S:
             raise UsageError(
                 f"piece_s: expected {SHORTEST_PIECE_S:g} to {LONGEST_PIECE_S:g} seconds, "
@@ -242,7 +260,7 @@ class Recognizer:
         listed = self.phrases if listed is None else listed
         if itn == "punctuation" and listed is not None:
             raise UsageError("punctuation: expected no phrase list, whose labels are the text")
-        return _Wanted(
+        return Wanted(
             language_id=self.layout.language_id(language if isinstance(language, str) else "auto"),
             languages=None if isinstance(language, str) else self.layout.languages(language),
             itn=itn is True,
@@ -253,7 +271,7 @@ class Recognizer:
             piece_s=piece_s,
         )
 
-    def _run(self, reader: audio.Reader, wanted: "_Wanted") -> Transcript:
+    def _run(self, reader: audio.Reader, wanted: Wanted) -> Transcript:
         step = wanted.observer.step
         sound: Audio = step("read", reader.head, wanted.piece_s)
         audio_s = sound.duration_s
@@ -269,7 +287,7 @@ class Recognizer:
         return text.merge(heard, audio_s=reader.read_s)
 
     def _pieces(
-        self, reader: audio.Reader, head: Audio, wanted: "_Wanted"
+        self, reader: audio.Reader, head: Audio, wanted: Wanted
     ) -> Iterator[tuple[float, Audio]]:
         """Long sound, a block at a time: pieces to hear, with their place in seconds."""
         step = wanted.observer.step
@@ -285,13 +303,11 @@ class Recognizer:
             yield from step("vad", splitter.feed, sound, last)
             block = following
 
-    def _splitter(self, wanted: "_Wanted") -> Splitter:
+    def _splitter(self, wanted: Wanted) -> Splitter:
         detector = self._detectors.new(speech=wanted.vad)
         return Splitter(detector, self.sample_rate_hz, wanted.piece_s)
 
-    def _piece(
-        self, sound: Audio, offset_s: float, source_s: float, wanted: "_Wanted"
-    ) -> Transcript:
+    def _piece(self, sound: Audio, offset_s: float, source_s: float, wanted: Wanted) -> Transcript:
         """Hear one piece in one call of the network; times count from the source's start.
 
         ``source_s`` is the piece's length in the source: resampling rounds, and no time may lie
@@ -303,7 +319,7 @@ class Recognizer:
         if not len(features.values):
             return text.from_segments((), reason="silence", no_speech_score=1.0, audio_s=source_s)
         skipped_s = skipped * features.frame_shift_s
-        at = _Place(offset_s + skipped_s, source_s - skipped_s)
+        at = Place(offset_s + skipped_s, source_s - skipped_s)
         features = step("lfr", self.front_end.lfr, features)
         features = step("cmvn", self.front_end.cmvn, features)
         logits, language, language_id = self._settle(features, wanted)
@@ -321,8 +337,8 @@ class Recognizer:
         plain: Transcript,
         features: Features,
         language_id: int,
-        at: "_Place",
-        wanted: "_Wanted",
+        at: Place,
+        wanted: Wanted,
     ) -> Transcript:
         """With the marks and case of a second answer, with ITN."""
         if plain.segments:
@@ -333,7 +349,7 @@ class Recognizer:
             plain = punctuation.apply(plain, written)
         return rejection.apply(plain, self.layout.rejection)
 
-    def _settle(self, features: Features, wanted: "_Wanted") -> tuple[Logits, str | None, int]:
+    def _settle(self, features: Features, wanted: Wanted) -> tuple[Logits, str | None, int]:
         """Scores, the language settled among those allowed, and its prompt row."""
         logits = self._ask(features, wanted.language_id, wanted.itn, wanted)
         if wanted.languages is None:
@@ -344,7 +360,7 @@ class Recognizer:
         language_id = self.layout.language_ids[language]
         return self._ask(features, language_id, wanted.itn, wanted), language, language_id
 
-    def _ask(self, features: Features, language_id: int, itn: bool, wanted: "_Wanted") -> Logits:
+    def _ask(self, features: Features, language_id: int, itn: bool, wanted: Wanted) -> Logits:
         step = wanted.observer.step
         itn_id = self.layout.itn_ids[itn]
         tensors = step("bind", self._binding.bind, features, language_id, itn_id)
@@ -368,7 +384,7 @@ class Recognizer:
         return heard.decoded
 
     def _text(
-        self, decoded: Decoded, at: "_Place", itn: bool, wanted: "_Wanted", heard: list[Heard]
+        self, decoded: Decoded, at: Place, itn: bool, wanted: Wanted, heard: list[Heard]
     ) -> Transcript:
         transcript = text.transcribe(
             decoded,
@@ -382,44 +398,6 @@ class Recognizer:
         if wanted.punctuated:  # judged when it has its marks
             return transcript
         return rejection.apply(transcript, self.layout.rejection)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the frames that the network hears lie in the source.
-
-    Attributes:
-        start_s: seconds from the source's start.
-        length_s: to the end of the piece, seconds.
-    """
-
-    start_s: float
-    length_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What one call asks of every piece, and who watches.
-
-    Attributes:
-        language_id: row of the prompt embedding.
-        languages: those allowed; None lets the network choose.
-        itn: whether inverse text normalisation is asked for.
-        punctuated: whether punctuation and case of a second pass with ITN are.
-        observer: sees every stage.
-        phrases: the phrase list, if any.
-        vad: whether pauses are left out of long sound.
-        piece_s: longest piece, seconds.
-    """
-
-    language_id: int
-    languages: Languages | None
-    itn: bool
-    punctuated: bool
-    observer: Observer
-    phrases: PhraseList | None
-    vad: bool
-    piece_s: float
 
 
 def _stored_phrases(layout: Layout) -> PhraseList | None:

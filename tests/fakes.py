@@ -9,6 +9,7 @@ import numpy as np
 
 from asr import hub, layouts
 from asr.engines.base import TensorInfo
+from asr.engines.preparation import SMALL
 from asr.frontend import FrontEnd
 from asr.recognizer import Recognizer
 from asr.records import Decoded
@@ -104,6 +105,7 @@ class FakeEngine:
 
     description = "fake"
     threads = 1
+    preparation = SMALL
 
     def __init__(self, values, *, sherpa=False, dim=560):
         self.values = values

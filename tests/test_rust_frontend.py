@@ -334,7 +334,8 @@ def test_lfr_and_cmvn_refuse_what_does_not_fit(call, found):
 def test_build_info_names_this_build():
     """A benchmark can see version, profile, target and instruction sets."""
     info = _rust_fe.build_info()
-    assert {"version", "profile", "target", "backends", "byte_features", "compiler"} == set(info)
+    assert set(info) == {"version", "profile", "target", "backends", "byte_features",
+                         "compiler", "kernel_features"}  # fmt: skip
     assert info["profile"] in ("release", "debug")
     assert info["compiler"].startswith("rustc 1.")
     assert info["backends"][-1] == "scalar"

@@ -26,6 +26,7 @@ class Plan:
         drop_page_cache: whether files are forgotten before each cold process.
         hyperfine: whether hyperfine measures too.
         label: the user's name for the run.
+        optimize: whether a large network may be prepared for this CPU.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Plan:
     drop_page_cache: bool = False
     hyperfine: bool = False
     label: str | None = None
+    optimize: bool = True
 
     def quick(self) -> "Plan":
         """The same in less time: fewer fresh processes, shorter rounds."""

@@ -54,19 +54,22 @@ class Wanted:
         threads: of the network.
         language: hint.
         itn: whether to ask for inverse text normalisation.
+        optimize: whether a large network may be prepared for this CPU.
     """
 
     model: str | None
     threads: int
     language: str = "auto"
     itn: bool = False
+    optimize: bool = True
 
     def arguments(self, clip: Path) -> list[str]:
         """The command line for a clip."""
         model = [] if self.model is None else ["--model", self.model]
         itn = ["--itn"] if self.itn else []
+        plain = [] if self.optimize else ["--no-optimize"]
         return ["transcribe", str(clip), *model, "--threads", str(self.threads),
-                "--language", self.language, *itn]  # fmt: skip
+                "--language", self.language, *itn, *plain]  # fmt: skip
 
 
 def timed(

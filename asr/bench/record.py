@@ -107,6 +107,8 @@ class Options:
         evicted_model: what was done to the model's own pages before an `evicted` call.
         pairs: pairs of processes per clip, for asr-pairs/1.
         workload: name and hash of the manifest.
+        prepared: `cached` or `off` (`--no-optimize`) for a large network, which asr prepares for
+            this CPU before it is measured; absent for one too small for that.
     """
 
     threads: int
@@ -125,6 +127,7 @@ class Options:
     evicted_model: str | None = field(default=None, metadata=ABSENT)
     pairs: int | None = field(default=None, metadata=ABSENT)
     workload: str | None = field(default=None, metadata=ABSENT)
+    prepared: str | None = field(default=None, metadata=ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def resident(settings: str) -> Callable[..., str]:
     """Load a model; the callable does what its first argument says and returns JSON.
 
     Args:
-        settings: JSON of ``model``, ``threads``, ``language``, ``itn``.
+        settings: JSON of ``model``, ``threads``, ``language``, ``itn``, ``optimize``.
 
     Returns:
         ``call PATH``: one transcription with wall_ns, cpu_ns, stages_ns, text.
@@ -30,10 +30,14 @@ def resident(settings: str) -> Callable[..., str]:
         ``state``: memory in bytes, context switches.
     """
     wanted = json.loads(settings)
-    recognizer = Recognizer.load(wanted["model"], threads=wanted["threads"])
+    recognizer = Recognizer.load(
+        wanted["model"], threads=wanted["threads"], optimize=wanted["optimize"]
+    )
+    prepared = recognizer.engine.preparation.network
+    folder = prepared.parent if prepared else recognizer.layout.folder
     actions: dict[str, Callable[..., Any]] = {
         "call": lambda path: _call(recognizer, path, wanted["language"], itn=wanted["itn"]),
-        "evict": lambda size: _evict(int(size), recognizer.layout.folder),
+        "evict": lambda size: _evict(int(size), folder),
         "state": _state,
     }
     return lambda action, *arguments: json.dumps(actions[action](*arguments))

@@ -87,14 +87,19 @@ class Run:
             LayoutError: the model is none.
         """
         plan, clips = self._plan, self._workload.clips
-        told = facts.ask(self._install, plan.model)
+        told = facts.ask(self._install, plan.model, optimize=plan.optimize)
         program = hyperfine.find() if plan.hyperfine else None
         threads = plan.threads or threads_on(plan.pin)
+<<<<<<< HEAD
         wanted = process.Wanted(plan.model, threads, plan.language, plan.itn)
         calls = self._calls(wanted, repeated=False)
         if calls.noise.class_ == "noisy":
             self._say("noisy: everything is measured once more")
             calls = self._calls(wanted, repeated=True)
+=======
+        wanted = process.Wanted(plan.model, threads, plan.language, plan.itn, plan.optimize)
+        cache, cold = self._cold(wanted)
+>>>>>>> 796d93eec214cdec6045a1a97d1cb83a9401abb9
         compared = self._hyperfine(program, wanted) if program else None
         found = [judged(c, self._texts[c.id], told.model.network_sha256) for c in clips]
         return Bench(
@@ -121,6 +126,7 @@ class Run:
                 evict_bytes=_evict_bytes(),
                 evicted_model=calls.evicted_model,
                 workload=self._workload.name,
+                prepared=told.prepared,
             ),
             machine=machine.here(),
             noise=calls.noise,
@@ -168,6 +174,7 @@ class Run:
             "threads": plan.threads or threads_on(plan.pin),
             "language": plan.language,
             "itn": plan.itn,
+            "optimize": plan.optimize,
         }
         arguments = (json.dumps(settings),)
         worker = Worker(Contender("resident process", _RESIDENT, "resident", arguments), plan.pin)

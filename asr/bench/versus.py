@@ -145,6 +145,7 @@ def compare(
             engine=facts_b.engine,
             pairs=max(p.round for p in pairs) + 1,
             workload=workload.name,
+            prepared=facts_b.prepared,
         ),
         clips=[_pair_clip(clip, texts) for clip in workload.clips],
         pairs=pairs,

@@ -56,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     from asr.cli import (
         bench,
+        cache,
         doctor,
         evaluate,
         gate,
@@ -96,7 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in (
         transcribe, inspect, optimize, bench, gate, history, report, evaluate, profile, models,
-        doctor,
+        cache, doctor,
     ):  # fmt: skip
         module.add_parser(commands)
     return parser

@@ -44,6 +44,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--workload", metavar="FILE", help="clips to measure, a .tsv file (default: five shipped)"
     )
     parser.add_argument("--threads", type=_positive, metavar="N", help="as for asr transcribe")
+    parser.add_argument(
+        "--no-optimize", action="store_true", help="run the network as its file has it"
+    )
     parser.add_argument("--pin", type=_cores, metavar="CORES", help="stay on these, such as 0,1")
     parser.add_argument("--language", default="auto", metavar="LANG", help="as for asr transcribe")
     parser.add_argument("--itn", action="store_true", help="as for asr transcribe")
@@ -143,8 +146,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 #: Options that say nothing about the other kind of measurement.
-_ALONE_ONLY = ("warm_up", "seconds", "cold", "idle", "seed", "drop_page_cache", "quick",
-               "hyperfine", "label")  # fmt: skip
+_ALONE_ONLY = ("no_optimize", "warm_up", "seconds", "cold", "idle", "seed", "drop_page_cache",
+               "quick", "hyperfine", "label")  # fmt: skip
 _AGAINST_ONLY = ("pairs", "mde", "max_minutes")
 
 
@@ -200,6 +203,7 @@ def _alone(options: argparse.Namespace, workload: Workload) -> Bench:
         drop_page_cache=options.drop_page_cache,
         hyperfine=options.hyperfine,
         label=options.label,
+        optimize=not options.no_optimize,
     )
     if options.quick:
         plan = plan.quick()

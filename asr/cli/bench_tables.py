@@ -144,6 +144,7 @@ def _tail(run: Bench) -> str:
     lines = [
         f"memory     peak {memory.peak_rss_bytes / mb:.1f} MB, {memory.growth_bytes / mb:+.1f} MB "
         f"over {memory.calls} calls; network {run.model.network_bytes / mb:.1f} MB",
+        *([f"network    prepared: {options.prepared}"] if options.prepared else []),
         f"page cache {options.page_cache} at each fresh process; evicted: model pages "
         f"{options.evicted_model}",
         f"energy     {_energy(run)}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from asr.cli import Help
+from asr.cli.options import add_network_options, network_options
 
 TYPE_CHECKING = False  # as in transcribe.py
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
         "model", metavar="MODEL", help="model folder, or a name from asr models list"
     )
     parser.add_argument("--threads", type=int, metavar="N", help="as for asr transcribe")
+    add_network_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run)
 
@@ -31,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Load the model and print its facts."""
     from asr.recognizer import Recognizer
 
-    facts = _facts(Recognizer.load(options.model, threads=options.threads))
+    facts = _facts(Recognizer.load(options.model, **network_options(options)))
     if options.json:
         import json
 
@@ -83,6 +85,7 @@ def _facts(recognizer: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - impo
         },
         "engine": {
             "runtime": engine.description,
+            "prepared": str(engine.preparation),
             "threads": engine.threads,
             "SIMD path": recognizer.front_end.backend,
             "build": f"{build['version']}, {build['profile']}, {build['target']}",

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         int8=options.quantize == "int8",
     )
     if wanted.int8:
-        layout = _fp32(layout)
+        layout = folder.fp32(layout)
     threads = options.threads or default_threads()
     rewritten = rewrite(layout, wanted, threads=threads)
     _tell(layout, rewritten)
@@ -106,19 +106,6 @@ def run(options: argparse.Namespace) -> int:
         raise
     print(f"wrote {output}")
     return 0
-
-
-def _fp32(layout: Layout) -> Layout:
-    """The same model with its fp32 network, whose name is the same in every layout."""
-    from dataclasses import replace
-
-    network = layout.folder / "model.onnx"
-    if not network.is_file():
-        raise UsageError(
-            f"{layout.folder}: expected model.onnx, the fp32 network, to quantise; found "
-            f"{layout.network.name} alone; leave --quantize out"
-        )
-    return replace(layout, network=network)
 
 
 def _name(layout: Layout, wanted: Wanted) -> str:
@@ -163,7 +150,10 @@ def _same_texts(layout: Layout, part: Path, manifest: str, threads: int) -> dict
     rows = read_manifest(path).rows
     if not rows:
         raise UsageError(f"{path}: expected clips to verify with, found none")
-    pair = [Recognizer.from_layout(lay, threads=threads) for lay in (layout, open_layout(part))]
+    pair = [
+        Recognizer.from_layout(each, threads=threads, optimize=False)
+        for each in (layout, open_layout(part))
+    ]
     with Clips(path.parent) as clips:
         for number, row in enumerate(rows, 1):
             sound, rate = clips.find(row.path)

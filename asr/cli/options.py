@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from asr.errors import UsageError
 
 TYPE_CHECKING = False  # as in transcribe.py
 if TYPE_CHECKING:
+    from typing import Any
+
     from asr.audio.raw import RawFormat
 
 #: Calls per file with --timings: one cold, and warm ones for a median.
@@ -57,6 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of the network (default: the cores this process may use, at most 4)",
     )
+    add_network_options(parser)
     parser.add_argument(
         "--phrases",
         metavar="FILE",
@@ -80,6 +84,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"transcribe each file N times; the first call is cold "
         f"(default: 1, with --timings {DEFAULT_REPEAT})",
     )
+
+
+def add_network_options(parser: argparse.ArgumentParser) -> None:
+    """How the network is made ready: for every command that loads one."""
+    ready = parser.add_mutually_exclusive_group()
+    ready.add_argument(
+        "--no-optimize",
+        action="store_true",
+        help="run the network as its file has it, and keep no prepared copy (docs/optimize.md)",
+    )
+    ready.add_argument(
+        "--quantize",
+        choices=("int8",),
+        help="run byte weights made from the model's fp32 network; can change the text",
+    )
+
+
+def network_options(options: argparse.Namespace, *, quiet: bool = False) -> dict[str, Any]:
+    """The same for ``Recognizer.load``."""
+    return {
+        "threads": options.threads,
+        "optimize": not options.no_optimize,
+        "quantize": options.quantize,
+        "progress": None if quiet else _tell,
+    }
+
+
+def _tell(line: str) -> None:
+    print(f"asr: {line}", file=sys.stderr)
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from asr.cli.hear import Call
+    from asr.engines.preparation import Preparation
     from asr.recognizer import Recognizer
 
 #: What each RTF spans. The denominator is always the seconds of source audio.
@@ -54,6 +55,7 @@ def collect(
         "unit": "ms",
         "audio_s": audio_s,
         "engine": recognizer.engine.description,
+        "prepared": _preparation(recognizer.engine.preparation),
         "threads": recognizer.engine.threads,
         "backend": recognizer.front_end.backend,
         "load": _load_rows(recognizer, load) if load else None,
@@ -72,6 +74,17 @@ def collect(
         for name, span_ms in spans.items():
             record["rtf"][name] = {"value": span_ms / 1000 / audio_s, **_BOUNDARIES[name]}
     return record
+
+
+def _preparation(found: "Preparation") -> dict[str, Any]:
+    """What stands between the model's file and the network that ran."""
+    return {
+        "state": found.state,
+        "reason": found.reason,
+        "passes": list(found.passes),
+        "disk_bytes": found.disk_bytes,
+        "wall": 1000 * found.wall_s,
+    }
 
 
 def _ms(ns: float) -> float:
@@ -125,8 +138,11 @@ def _weight_preparation_ms(recognizer: "Recognizer") -> float:
     """What bringing the weights into the kernels' order costs at load.
 
     The runtime does it inside session creation and tells nobody, so it is the median difference
-    of three pairs of further sessions, with and without it, made after all timed calls.
+    of three pairs of further sessions, with and without it, made after all timed calls. The
+    weights of a prepared network are in that order already.
     """
+    if recognizer.engine.preparation.network is not None:
+        return 0.0
     network = recognizer.layout.network
     data = read_model(network)
     threads = recognizer.engine.threads
@@ -146,6 +162,7 @@ _LABELS = {
     "import": "import",
     "layout": "layout (recipe, tokens)",
     "front_end": "front end tables",
+    "prepare": "network preparation",
     "model_read": "model read",
     "session_create": "session creation",
     "weight_prepare": "weight preparation",
@@ -160,7 +177,7 @@ def table(name: str, record: dict[str, Any]) -> str:
     cold_total = load.get("total", 0.0) + first["total"]
     lines = [
         f"{name}: {audio_s:.2f} s of audio, {record['engine']}, threads {record['threads']}, "
-        f"{record['backend']}",
+        f"{record['backend']}, network prepared: {record['prepared']['state']}",
         f"{'stage':<24}{'cold ms':>9}{'share':>8}{'RTF':>9}"
         f"{f'warm ms (median of {warm_calls})':>27}{'share':>8}{'RTF':>9}",
     ]

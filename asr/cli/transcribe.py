@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from asr.cli import Help
-from asr.cli.options import add_options
+from asr.cli.options import add_options, network_options
 from asr.errors import UsageError
 
 TYPE_CHECKING = False  # importing typing would cost asr --help a tenth of its time
@@ -101,15 +101,13 @@ def _load(options: argparse.Namespace, observer: Observer) -> Recognizer:
     from asr.hub import DEFAULT_MODEL
 
     recognizer_type = observer.step("import", _import_pipeline)
-    threads = options.threads
-    if threads is None and options.jobs > 1:
+    wanted = network_options(options, quiet=options.quiet)
+    if options.threads is None and options.jobs > 1:
         from asr.engines.ort import default_threads
 
-        threads = max(1, default_threads() // options.jobs)
+        wanted["threads"] = max(1, default_threads() // options.jobs)
     return recognizer_type.load(
-        DEFAULT_MODEL if options.model is None else options.model,
-        threads=threads,
-        observer=observer,
+        DEFAULT_MODEL if options.model is None else options.model, **wanted, observer=observer
     )
 
 

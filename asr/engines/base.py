@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from asr.engines.preparation import Preparation
+
 Tensors = Mapping[str, npt.NDArray[Any]]
 
 
@@ -35,6 +37,11 @@ class Engine(Protocol):
     @property
     def threads(self) -> int:
         """Threads that one call may use."""
+        ...
+
+    @property
+    def preparation(self) -> Preparation:
+        """What stands between the model's file and the network that runs."""
         ...
 
     @property

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 
 RECORD = "optimize.json"
 SCHEMA = "asr-optimize/1"
+
+
+def fp32(layout: Layout) -> Layout:
+    """The same model with its fp32 network, whose name is the same in every layout.
+
+    Raises:
+        UsageError: there is none.
+    """
+    network = layout.folder / "model.onnx"
+    if not network.is_file():
+        raise UsageError(
+            f"{layout.folder}: expected model.onnx, the fp32 network, to quantise; found "
+            f"{layout.network.name} alone; leave --quantize out"
+        )
+    return replace(layout, network=network)
 
 
 def record(layout: Layout, rewritten: Rewritten, facts: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Graph:
         self._weights = {i.name: i for i in model.graph.initializer}
         self._arrays: dict[str, Array] = {}
         self._names = set(self._weights) | {
-            name for node in model.graph.node for name in (*node.input, *node.output)
+            name for node in model.graph.node for name in (node.name, *node.input, *node.output)
         }
         self._count = 0
         self.producer: dict[str, onnx.NodeProto] = {}

@@ -48,9 +48,19 @@ class Roles:
         Raises:
             LayoutError: it has others.
         """
-        binding = layout.connect(
-            tuple(map(_info, model.graph.input)), tuple(map(_info, model.graph.output))
-        )
+        graph = model.graph
+        return cls.named(layout, tuple(map(_info, graph.input)), tuple(map(_info, graph.output)))
+
+    @classmethod
+    def named(
+        cls, layout: Layout, inputs: tuple[TensorInfo, ...], outputs: tuple[TensorInfo, ...]
+    ) -> Roles:
+        """Find them among the tensors that a network declares.
+
+        Raises:
+            LayoutError: it has others.
+        """
+        binding = layout.connect(inputs, outputs)
         names = binding.inputs
         recipe = layout.front_end
         return cls(

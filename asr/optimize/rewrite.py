@@ -86,7 +86,9 @@ _PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 
-def rewrite(layout: Layout, wanted: Wanted, *, threads: int) -> Rewritten:
+def rewrite(
+    layout: Layout, wanted: Wanted, *, threads: int, lengths: Sequence[int] = verify.LENGTHS
+) -> Rewritten:
     """Take one network through the passes.
 
     Even a pass that changes no value can let the runtime fuse, and so round, in another way: what
@@ -96,6 +98,7 @@ def rewrite(layout: Layout, wanted: Wanted, *, threads: int) -> Rewritten:
         layout: the model directory; its network may keep its weights inside or beside it.
         wanted: what may be done.
         threads: of the runs that prove it.
+        lengths: of those runs, frames; the first few of them must be quick to run.
 
     Returns:
         the rewritten network and what was done; one that no pass knows comes back as it was.
@@ -104,7 +107,7 @@ def rewrite(layout: Layout, wanted: Wanted, *, threads: int) -> Rewritten:
 
     source = onnx.load(layout.network)
     roles = Roles.of(layout, source)
-    judge = _Judge(layout.network, roles, threads)
+    judge = _Judge(layout.network, roles, threads, lengths)
     meetings = observe(Graph(source), roles)
     passes = [
         (name, run)
@@ -162,20 +165,22 @@ class _Judge:
         network: the file it came from.
         roles: its inputs.
         threads: of the runs.
+        lengths: of the runs, frames.
     """
 
-    def __init__(self, network: Path, roles: Roles, threads: int) -> None:
+    def __init__(self, network: Path, roles: Roles, threads: int, lengths: Sequence[int]) -> None:
         self._network, self._roles, self._threads = network, roles, threads
-        self._before = self._scores(read_model(network), verify.LENGTHS)
+        self._lengths = lengths
+        self._before = self._scores(read_model(network), lengths)
 
     def quick(self, model: bytes) -> Comparison:
         """Compare at the short lengths only: a pass that fails there need not be tried further."""
-        lengths = verify.LENGTHS[: verify.SHORT]
+        lengths = self._lengths[: verify.SHORT]
         return verify.compare(self._before[: verify.SHORT], self._scores(model, lengths))
 
     def full(self, model: bytes) -> Comparison:
         """Compare at every length."""
-        return verify.compare(self._before, self._scores(model, verify.LENGTHS))
+        return verify.compare(self._before, self._scores(model, self._lengths))
 
     def _scores(self, model: bytes, lengths: Sequence[int]) -> list[Array]:
         engine = OrtEngine(

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from asr import audio
-from asr.engines.ort import OrtEngine, default_threads, read_model
+from asr import audio, networks
+from asr.engines.ort import OrtEngine, default_threads
 from asr.errors import SystemAccessError, UsageError
 from asr.frontend import FrontEnd
 from asr.hub import DEFAULT_MODEL, find_model
 from asr.layouts import open_layout
-from asr.observe import Observer, Timer
+from asr.observe import SILENT, Observer, Timer
 from asr.profile.locks import LockWatch
 from asr.profile.nodes import Node, read
 from asr.profile.watch import BETWEEN, Watch
@@ -178,23 +178,13 @@ def _load(
     step = observer.step
     layout = step("layout", open_layout, find_model(model))
     front_end = step("front_end", FrontEnd, layout.front_end)
-    network = step("model_read", read_model, layout.network)
-    engine = step(
-        "session_create",
-        lambda: OrtEngine(
-            network,
-            name=str(layout.network),
-            threads=threads,
-            folder=layout.network.parent,
-            profile_prefix=prefix,
-        ),
-    )
+    network = networks.find(layout, observer)
+    engine = step("session_create", network.engine, threads, prefix)
     return Recognizer(layout, front_end, engine), engine
 
 
 def _engine(recognizer: Recognizer, threads: int) -> OrtEngine:
-    network = recognizer.layout.network
-    return OrtEngine(read_model(network), name=str(network), threads=threads, folder=network.parent)
+    return networks.find(recognizer.layout, SILENT).engine(threads)
 
 
 def _plain_ms(transcribe: Callable[[Observer], Transcript]) -> dict[str, float]:

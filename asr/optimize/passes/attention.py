@@ -24,6 +24,7 @@ class _Block:
     heads: int
     scale: float
     result: str
+    target: str | None
 
 
 def run(graph: Graph) -> int:
@@ -45,6 +46,8 @@ def run(graph: Graph) -> int:
             "MultiHeadAttention", [block.query, block.key, block.value],
             domain=MICROSOFT, num_heads=block.heads, scale=block.scale,
         )  # fmt: skip
+        if block.target is not None:
+            (context,) = graph.add("Reshape", [context, block.target])
         graph.replace(block.result, context)
     return len(found)
 
@@ -64,9 +67,10 @@ def _match(graph: Graph, softmax: onnx.NodeProto, product: onnx.NodeProto) -> _B
     if back is None or joined is None or list(attributes(back)["perm"]) != [0, 2, 1, 3]:
         raise NoMatch(f"MatMul {product.name}: expected heads to be joined after it")
     target = graph.constant(joined.input[1])
-    if target is None or len(target) != 3 or target[-1] != heads * columns:
+    if target is None or len(target) not in (2, 3) or target[-1] != heads * columns:
         raise NoMatch(f"Reshape {joined.name}: expected {heads} x {columns} joined columns")
-    return _Block(query, key, value, heads, scale, joined.output[0])
+    flat = joined.input[1] if len(target) == 2 else None  # as onnxsim has it before a Gemm
+    return _Block(query, key, value, heads, scale, joined.output[0], flat)
 
 
 def _scaled(graph: Graph, tensor: str) -> tuple[str, float]:

@@ -7,9 +7,14 @@ goes into the operator.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from asr.optimize.graph import MICROSOFT, Array, Graph
+from asr.optimize.graph import MICROSOFT, Array, Graph, attributes
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def run(graph: Graph) -> int:
@@ -19,18 +24,21 @@ def run(graph: Graph) -> int:
         how many were quantised.
     """
     done = 0
-    for node in graph.of_type("MatMul"):
+    for node in graph.of_type("MatMul", "Gemm"):
         weight = graph.constant(node.input[1])
         if weight is None or weight.ndim != 2 or weight.dtype != np.float32:
             continue
+        if node.op_type == "Gemm":  # what onnxsim makes of a product and a sum
+            how = attributes(node)
+            if how.get("transA", 0) or {how.get("alpha", 1), how.get("beta", 1)} != {1}:
+                continue
+            weight = weight.T if how.get("transB", 0) else weight
+            result, bias = node.output[0], [*node.input, ""][2]
+            if bias and not _is_bias(graph, bias, weight):
+                continue
+        else:
+            result, bias = _product_and_bias(graph, node, weight)
         values, scales = to_bytes(weight)
-        result, bias = node.output[0], ""
-        add = graph.only_user(node.output[0], "Add")
-        if add is not None:
-            (other,) = [name for name in add.input if name != node.output[0]] or [""]
-            offset = graph.constant(other) if other else None
-            if offset is not None and offset.shape == (weight.shape[1],):
-                result, bias = add.output[0], other
         (product,) = graph.add(
             "DynamicQuantizeMatMul",
             [
@@ -45,6 +53,21 @@ def run(graph: Graph) -> int:
         graph.replace(result, product)
         done += 1
     return done
+
+
+def _product_and_bias(graph: Graph, node: onnx.NodeProto, weight: Array) -> tuple[str, str]:
+    """What to replace, and the bias that is added to the product, if one is."""
+    add = graph.only_user(node.output[0], "Add")
+    if add is not None:
+        (other,) = [name for name in add.input if name != node.output[0]] or [""]
+        if other and _is_bias(graph, other, weight):
+            return add.output[0], other
+    return node.output[0], ""
+
+
+def _is_bias(graph: Graph, tensor: str, weight: Array) -> bool:
+    offset = graph.constant(tensor)
+    return offset is not None and offset.shape == (weight.shape[1],)
 
 
 def to_bytes(weight: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 Assumes: nothing. Subtracts 128 from a weight and from its zero point, so every difference that the
 kernel forms is the same integer: the result is bit-identical. On x86 without VNNI the kernel adds
 pairs of products in 16 bits, which saturate for signed weights; the caller applies this pass only
-where the CPU does not (``asr.optimize.cpu``).
+where the CPU does not (``_rust_fe.build_info``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from asr.optimize.graph import Graph
 
 #: Operators with a byte matrix: index of the weight, index of its zero point.
-_OPERATORS = {
+OPERATORS = {
     "MatMulInteger": (1, 3),
     "MatMulIntegerToFloat": (1, 5),
     "DynamicQuantizeMatMul": (1, 3),
@@ -27,8 +27,8 @@ def run(graph: Graph) -> int:
         how many multiplications now use signed weights.
     """
     done = 0
-    for node in graph.of_type(*_OPERATORS):
-        weight_at, zero_at = _OPERATORS[node.op_type]
+    for node in graph.of_type(*OPERATORS):
+        weight_at, zero_at = OPERATORS[node.op_type]
         weight = graph.constant(node.input[weight_at])
         if weight is None or weight.dtype != np.uint8:
             continue
@@ -39,12 +39,12 @@ def run(graph: Graph) -> int:
         else:
             zero = np.zeros((), np.uint8)
             node.input.extend([""] * (zero_at + 1 - len(node.input)))
-        graph.set_input(node, weight_at, graph.add_constant(_signed(weight)))
-        graph.set_input(node, zero_at, graph.add_constant(_signed(zero)))
+        graph.set_input(node, weight_at, graph.add_constant(signed(weight)))
+        graph.set_input(node, zero_at, graph.add_constant(signed(zero)))
         done += 1
     return done
 
 
-def _signed(values: np.ndarray) -> np.ndarray:
+def signed(values: np.ndarray) -> np.ndarray:
     """Subtract 128: flipping the highest bit does that."""
     return (values ^ np.uint8(0x80)).view(np.int8)

@@ -22,9 +22,13 @@ mod scalar;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use cpuid::cpuid;
 pub use log_mel::LogMelPlan;
 
 /// Statistics of one row of scores.
