@@ -18,18 +18,20 @@ WORDS_STAGE, SHORT_STAGE, FULL_STAGE = "words", "short", "full"
 SHORT_CLIP_FRAMES = 260
 
 FULL_SHARE = {
-    "speechocean762": 0.15,
-    "kathleen": 0.15,
+    "speechocean762": 0.4,
+    "kathleen": 0.3,
     "grid_s1": 0.2,
     "speech_commands": 0.9,
     "wake_words": 0.25,
     "precise": 0.4,
     "cuts": 0.5,
+    "spoken_digits": 3.0,
     "tts_words": 0.12,
-    "tts_phrases": 0.25,
-    "tts_sentences": 0.1,
+    "tts_phrases": 0.4,
+    "tts_sentences": 0.2,
 }
-"""Share of each source's training clips in a full round."""
+"""Share of each source's training clips in a full round; `spoken_digits` are those of
+speechocean762 that say nothing but digits."""
 SHORT_SHARE = {
     "speechocean762": 1.0,
     "kathleen": 1.0,
@@ -42,7 +44,7 @@ SHORT_SHARE = {
 }
 WORDS_SHARE = {"speech_commands": 0.5, "wake_words": 0.1, "precise": 0.1, "tts_words": 0.3}
 DIGIT_STRINGS, COMMAND_STRINGS, SENTENCE_PAIRS, NOISE_ONLY = 800, 800, 250, 800
-SINGLE_DIGITS = 5000
+SINGLE_DIGITS = 3000
 """Extra items of a full round. Human digits are few, so they are drawn again and again."""
 HUMAN_DIGIT_SHARE = 0.5
 
@@ -73,7 +75,7 @@ class TrainingSet:
     """The training clips of all caches, by source, word and speaker."""
 
     def __init__(self, work: Path) -> None:
-        stems = [work / "speech", work / "tts", work / "tts2", work / "cuts"]
+        stems = [work / "speech", work / "tts", work / "tts2", work / "tts3", work / "cuts"]
         self.caches = [FeatureCache(stem) for stem in stems if stem.with_suffix(".npy").exists()]
         self.noise = FeatureCache(work / "noise")
         self._noise_ids = [
@@ -87,6 +89,11 @@ class TrainingSet:
                 if clip.split == "train":
                     source = Source(cache, index)
                     self.by_group[self._group(clip)].append(source)
+        self.by_group["spoken_digits"] = [
+            source
+            for source in self.by_group["speechocean762"]
+            if set(source.clip.text.split()) <= set(DIGITS)
+        ]
         self._digits: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
         self._commands: dict[str, list[Source]] = defaultdict(list)
         self._by_speaker: dict[str, list[Source]] = defaultdict(list)
@@ -142,8 +149,9 @@ class TrainingSet:
             pool = self.by_group[group]
             if limit is not None:
                 pool = [s for s in pool if s.cache.frame_counts[s.index] < limit]
-            chosen = rng.permutation(len(pool))[: int(len(pool) * share)]
-            items += [[pool[index]] for index in chosen]
+            for part in (1.0,) * int(share) + (share % 1,):
+                chosen = rng.permutation(len(pool))[: int(len(pool) * part)]
+                items += [[pool[index]] for index in chosen]
         return items
 
     def _strings(self, rng: np.random.Generator) -> list[list[Source]]:
