@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from augment import Augmenter, add_power, cut_tightly
+from corpus import DIGITS
 from features import LOG_FLOOR, Normaliser, model_input, stack_frames
 from network import LANGUAGE_PROMPTS, TEXTNORM_PROMPTS
 from pieces import Pieces
@@ -38,8 +39,8 @@ BUCKETS = (
     340,
 )
 """Rows of a batch; few shapes, because each new one costs a kernel compilation."""
-TIGHT_SHARE = 0.5
-"""How often the single words of an item are cut tightly, as some recorders do."""
+TIGHT_SHARE, TIGHT_DIGITS_SHARE = 0.3, 0.6
+"""How often the single words of an item, and single digits, are cut as hard as some recorders do."""
 PADDED_SHARE, TIGHT_PADDED_SHARE = 0.6, 0.4
 """How often there is silence at an end of an item, and at an end of a word cut tightly."""
 
@@ -121,7 +122,8 @@ class BatchMaker:
         if not item:
             return self._noise_example(augmenter, rng)
         parts = []
-        tight = rng.random() < TIGHT_SHARE
+        digit = len(item) == 1 and item[0].clip.text in DIGITS
+        tight = rng.random() < (TIGHT_DIGITS_SHARE if digit else TIGHT_SHARE)
         for source in item:
             frames = source.frames()
             if " " not in source.clip.text and tight:

@@ -44,7 +44,7 @@ SHORT_SHARE = {
 }
 WORDS_SHARE = {"speech_commands": 0.5, "wake_words": 0.1, "precise": 0.1, "tts_words": 0.3}
 DIGIT_STRINGS, COMMAND_STRINGS, SENTENCE_PAIRS, NOISE_ONLY = 800, 800, 250, 800
-SINGLE_DIGITS = 3000
+SINGLE_DIGITS = 5000
 """Extra items of a full round. Human digits are few, so they are drawn again and again."""
 HUMAN_DIGIT_SHARE = 0.5
 
