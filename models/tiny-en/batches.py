@@ -40,7 +40,7 @@ BUCKETS = (
 )
 """Rows of a batch; few shapes, because each new one costs a kernel compilation."""
 TIGHT_SHARE, TIGHT_DIGITS_SHARE = 0.3, 0.6
-"""How often the single words of an item, and single digits, are cut as hard as some recorders do."""
+"""How often the words of an item, and single digits, are cut as hard as some recorders do."""
 PADDED_SHARE, TIGHT_PADDED_SHARE = 0.6, 0.4
 """How often there is silence at an end of an item, and at an end of a word cut tightly."""
 

@@ -47,6 +47,8 @@ DIGIT_STRINGS, COMMAND_STRINGS, SENTENCE_PAIRS, NOISE_ONLY = 800, 800, 250, 800
 SINGLE_DIGITS = 5000
 """Extra items of a full round. Human digits are few, so they are drawn again and again."""
 HUMAN_DIGIT_SHARE = 0.5
+HUMAN_DIGITS = {"speechocean762": 0.45, "speech_commands": 0.3, "grid_s1": 0.2, "kathleen": 0.05}
+"""How often a human digit comes from each corpus: two of them are one person each."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,12 @@ class TrainingSet:
 
     def _file_word(self, source: Source) -> None:
         clip = source.clip
-        maker = clip.speaker.split("/")[0] if clip.source == "tts" else "human"
+        corpus = clip.path.split("/")[0] if clip.source == "cuts" else clip.source
+        synthetic = clip.source == "tts"
         if clip.text in DIGITS:
+            maker = clip.speaker.split("/")[0] if synthetic else corpus
             self._digits[maker][clip.text].append(source)
-        if maker == "human":
+        if not synthetic:
             self._commands[clip.text].append(source)
         if clip.text in DIGITS or clip.text in COMMANDS:
             self._by_speaker[f"{clip.source}/{clip.speaker}"].append(source)
@@ -165,22 +169,25 @@ class TrainingSet:
         return items + [[] for _ in range(NOISE_ONLY)]
 
     def _digit(self, rng: np.random.Generator) -> Source:
-        human = rng.random() < HUMAN_DIGIT_SHARE
-        return self._digit_by("human" if human else self._engine(rng), rng)
-
-    def _digit_by(self, maker: str, rng: np.random.Generator) -> Source:
-        return _pick(self._digits[maker][_pick(DIGITS, rng)], rng)
+        word = _pick(DIGITS, rng)
+        if rng.random() >= HUMAN_DIGIT_SHARE:
+            return _pick(self._digits[self._engine(rng)][word], rng)
+        shares = {m: share for m, share in HUMAN_DIGITS.items() if self._digits[m][word]}
+        total = sum(shares.values())
+        maker = rng.choice(list(shares), p=[share / total for share in shares.values()])
+        return _pick(self._digits[str(maker)][word], rng)
 
     def _engine(self, rng: np.random.Generator) -> str:
         """Every engine equally often, however many voices it has."""
-        return _pick(sorted(self._digits.keys() - {"human"}), rng)
+        return _pick(sorted(self._digits.keys() - HUMAN_DIGITS.keys()), rng)
 
     def _digit_string(self, rng: np.random.Generator) -> list[Source]:
         """2 to 7 digits, half of the time by one synthetic voice."""
         count = rng.integers(2, 8)
         if rng.random() < 0.5:
             return [self._digit(rng) for _ in range(count)]
-        voice = f"tts/{self._digit_by(self._engine(rng), rng).clip.speaker}"
+        one = _pick(self._digits[self._engine(rng)][_pick(DIGITS, rng)], rng)
+        voice = f"tts/{one.clip.speaker}"
         pool = [s for s in self._by_speaker[voice] if s.clip.text in DIGITS]
         return [_pick(pool, rng) for _ in range(count)]
 
