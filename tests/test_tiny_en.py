@@ -24,7 +24,12 @@ def recipe():
 @pytest.fixture(scope="module")
 def jobs(recipe):
     plans, splits = recipe("plans"), recipe("corpus").Splits()
-    return [*plans.FirstPlan(splits).jobs(), *plans.SecondPlan(splits, ["a mouse ran"]).jobs()]
+    sets = (
+        plans.FirstPlan(splits),
+        plans.SecondPlan(splits, ["a mouse ran"]),
+        plans.ThirdPlan(splits),
+    )
+    return [job for plan in sets for job in plan.jobs()]
 
 
 def test_held_out_voices_never_train(recipe, jobs):
@@ -32,6 +37,18 @@ def test_held_out_voices_never_train(recipe, jobs):
     assert splits.voices("test") == ["flite/rms", "festival/ked_diphone"]
     for job in jobs:
         assert splits.of_voice(job.voice) == job.split
+
+
+@pytest.mark.parametrize(
+    ("mixture", "split"),
+    [
+        ("kokoro/jf_alpha:30+jm_kumo:70", "train"),
+        ("flite/slt:50+rms:50", "unused"),
+        ("kokoro/jf_alpha:30+nobody:70", "unused"),
+    ],
+)
+def test_a_mixture_trains_only_if_all_its_voices_do(recipe, mixture, split):
+    assert recipe("corpus").Splits().of_voice(mixture) == split
 
 
 def test_training_voices_say_no_held_out_sentence(recipe, jobs):

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from augment import Augmenter, add_power, trim_silence
+from augment import Augmenter, add_power, cut_tightly
+from corpus import DIGITS
 from features import LOG_FLOOR, Normaliser, model_input, stack_frames
 from network import LANGUAGE_PROMPTS, TEXTNORM_PROMPTS
 from pieces import Pieces
@@ -38,8 +39,10 @@ BUCKETS = (
     340,
 )
 """Rows of a batch; few shapes, because each new one costs a kernel compilation."""
-TIGHT_SHARE = 0.5
-"""How often a single word is cut tightly, as some recorders do."""
+TIGHT_SHARE, TIGHT_DIGITS_SHARE = 0.3, 0.6
+"""How often the words of an item, and single digits, are cut as hard as some recorders do."""
+PADDED_SHARE, TIGHT_PADDED_SHARE = 0.6, 0.4
+"""How often there is silence at an end of an item, and at an end of a word cut tightly."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +122,19 @@ class BatchMaker:
         if not item:
             return self._noise_example(augmenter, rng)
         parts = []
+        digit = len(item) == 1 and item[0].clip.text in DIGITS
+        tight = rng.random() < (TIGHT_DIGITS_SHARE if digit else TIGHT_SHARE)
         for source in item:
             frames = source.frames()
-            if " " not in source.clip.text and rng.random() < TIGHT_SHARE:
-                frames = trim_silence(frames)
+            if " " not in source.clip.text and tight:
+                frames = cut_tightly(frames, rng)
             parts.append(augmenter.speaker(frames))
         text = " ".join(source.clip.text for source in item)
         gaps = [int(gap) for gap in rng.integers(0, 45, len(parts) - 1)]
         longest = 30 + int(80 * augmenter.strength) if stage == FULL_STAGE else 20
-        lead, tail = (int(rng.integers(0, longest)) if rng.random() < 0.6 else 0 for _ in "xx")
+        alone = len(item) == 1 and " " not in text
+        often = TIGHT_PADDED_SHARE if tight and alone else PADDED_SHARE
+        lead, tail = (int(rng.integers(0, longest)) if rng.random() < often else 0 for _ in "xx")
         frames = augmenter.lay_out(parts, gaps, lead, tail)
         normalised = augmenter.mask(self._normaliser(frames).astype(np.float32))
         rows = stack_frames(normalised)

@@ -6,7 +6,9 @@
 3. Lets `asr evaluate` choose the rejection thresholds on the validation split and report both on
    the test split; its `rejection.json` goes into the model folder.
 
-In the choices every set counts with at most `CLIPS_PER_SET` clips, so that no corpus decides alone.
+Of every validation set at most `CLIPS_PER_SET` clips are heard, so that no corpus decides alone.
+For the temperature a set's words count as often as the test split has such words, since half of
+those stand in long sentences; how many there are is all that is read of the test split for that.
 A second run finds a temperature near 1. Needs `onnx`, and `asr` on the path.
 """
 
@@ -16,6 +18,8 @@ import argparse
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +30,7 @@ from onnx import numpy_helper
 from asr import ctc, text
 from asr.evaluate.calibration import calibrate
 from asr.evaluate.hear import HeardWord, compare
-from asr.evaluate.manifest import read_manifest
+from asr.evaluate.manifest import Row, read_manifest
 from asr.recognizer import Recognizer
 from asr.records import Audio, Logits
 from audio import SAMPLE_RATE
@@ -34,6 +38,8 @@ from corpus import SPLITS_FILE, Splits
 from testsets import TestSets, Utterance
 
 CLIPS_PER_SET = 150
+STAND_IN = {"LJSpeech sentences": "speechocean762 sentences"}
+"""Test sets without a validation set of their own, and what resembles them most."""
 SUBSET = "- "
 """Sets whose names begin so are part of another."""
 TEMPERATURES = np.round(np.arange(0.7, 2.01, 0.05), 2)
@@ -80,12 +86,29 @@ class Keep:
         return value
 
 
+def copies(rows: Sequence[Row]) -> dict[str, int]:
+    """How often a word of each validation set counts."""
+    counts: dict[str, Counter[str]] = {"dev": Counter(), "test": Counter()}
+    for row in rows:
+        counts[row.split][kind(row.source)] += len(row.transcript.split())
+    said = counts["dev"]
+    return {name: max(1, round(counts["test"][name] / said[name])) for name in said if said[name]}
+
+
+def kind(source: str) -> str:
+    """The set without its voice, or the one that stands in for it."""
+    name = STAND_IN.get(source, source)
+    return "device phrases" if name.startswith("device phrases") else name
+
+
 def best_temperature(model: Path, manifest: Path) -> tuple[float, dict[float, float]]:
     """The temperature of the least calibration error on the validation words, and all errors."""
     recognizer = Recognizer.load(model)
     layout = recognizer.layout
     words: dict[float, list[HeardWord]] = {float(t): [] for t in TEMPERATURES}
-    for row in read_manifest(manifest).rows:
+    rows = read_manifest(manifest).rows
+    weight = copies(rows)
+    for row in rows:
         if row.split != "dev":
             continue
         samples, rate = soundfile.read(manifest.parent / row.path, dtype="float32")
@@ -102,7 +125,7 @@ def best_temperature(model: Path, manifest: Path) -> tuple[float, dict[float, fl
             transcript = text.transcribe(
                 decoded, layout.vocabulary, audio_s=heard.audio_s, offset_s=0.0, requested_itn=False
             )
-            found += compare(row, transcript).heard
+            found += compare(row, transcript).heard * weight.get(kind(row.source), 1)
     errors = {temperature: calibrate(found).ece or 0.0 for temperature, found in words.items()}
     return min(errors, key=lambda t: (errors[t], abs(t - 1))), errors
 

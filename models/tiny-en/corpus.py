@@ -64,8 +64,12 @@ class Splits:
         return by_clip or self._of.get(("speaker", f"{source}/{speaker}"), "unused")
 
     def of_voice(self, voice: str) -> str:
-        """The split of a synthetic voice, `engine/voice`."""
-        return self._of.get(("voice", voice), "unused")
+        """The split of a synthetic voice, `engine/voice`, or of a mixture: what its parts share."""
+        if ":" not in voice:
+            return self._of.get(("voice", voice), "unused")
+        engine, _, mixture = voice.partition("/")
+        parts = {self.of_voice(f"{engine}/{part.split(':')[0]}") for part in mixture.split("+")}
+        return parts.pop() if len(parts) == 1 else "unused"
 
     def voices(self, split: str) -> list[str]:
         """All synthetic voices of a split, in file order."""

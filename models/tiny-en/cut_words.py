@@ -2,7 +2,8 @@
 
 Recordings of single digits and commands are few, sentences with these words are many. CTC says in
 which row a word's pieces are likeliest; the cut is placed at the quietest frame between it and its
-neighbours, and kept only if the model hears that very word in the cut.
+neighbours, and kept if the model gives that word a fair chance in the cut: to keep only what it
+hears already would leave out the speakers it has yet to learn.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812 - the customary name
 
 import checkpoint
 from cache import FeatureCache, write_cache
@@ -21,12 +23,13 @@ from corpus import COMMANDS, DIGITS, Clip
 from features import STRIDE, model_input
 from network import LANGUAGE_PROMPTS, PROMPT_ROWS, TEXTNORM_PROMPTS
 from pieces import BLANK
-from validation import transcribe
 
 WORDS = frozenset(DIGITS) | frozenset(COMMANDS)
 SOURCES = ("grid_s1", "speechocean762", "kathleen")
 MAX_PER_WORD_AND_SOURCE = 400
 MIN_FRAMES, MAX_FRAMES = 16, 70
+LEAST_PROBABILITY = 0.01
+"""Of the word, given its cut. A cut at the wrong place has far less."""
 EDGE_FRAMES = 12
 """How far before the first and behind the last word of a clip a cut may reach."""
 
@@ -81,6 +84,20 @@ def log_probabilities(state: State, rows: np.ndarray) -> np.ndarray:
     return logits[0, PROMPT_ROWS:].log_softmax(-1).numpy()
 
 
+def probability(state: State, frames: np.ndarray, word: str) -> float:
+    """What CTC gives the word, given the cut alone."""
+    rows = log_probabilities(state, model_input(frames, state.normaliser))
+    pieces = state.pieces.encode(word)
+    loss = F.ctc_loss(
+        torch.from_numpy(rows)[:, None],
+        torch.tensor([pieces]),
+        torch.tensor([len(rows)]),
+        torch.tensor([len(pieces)]),
+        reduction="sum",
+    )
+    return float(torch.exp(-loss))
+
+
 def word_cuts(state: State, frames: np.ndarray, text: str) -> list[tuple[str, np.ndarray]]:
     """(word, float32 (frames, 80)) for the wanted words of one clip."""
     words = text.split()
@@ -127,12 +144,11 @@ def main() -> None:
         for word, frames in word_cuts(state, speech[index], clip.text):
             name = f"{clip.path}#{len(found)}"
             found.append((Clip(name, clip.speaker, word, "cuts", "train"), frames))
-    inputs = [model_input(frames, state.normaliser) for _, frames in found]
-    heard = transcribe(state.model, state.pieces, inputs)
     kept, counts = [], Counter()
-    for (clip, frames), text in zip(found, heard, strict=True):
+    for clip, frames in found:
         key = (clip.text, clip.path.split("/", 1)[0])
-        if text == clip.text and counts[key] < MAX_PER_WORD_AND_SOURCE:
+        likely = probability(state, frames, clip.text) >= LEAST_PROBABILITY
+        if likely and counts[key] < MAX_PER_WORD_AND_SOURCE:
             counts[key] += 1
             kept.append((clip, frames))
     write_cache(

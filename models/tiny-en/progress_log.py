@@ -92,7 +92,7 @@ def draw_curve(log: Path, picture: Path) -> None:
     lower.set_ylim(0, 100)
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.tight_layout()
     figure.savefig(picture, dpi=90)
 

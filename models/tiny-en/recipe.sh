@@ -19,6 +19,9 @@ export OMP_WAIT_POLICY=passive
     "$python" "$here/synthesise.py" --out "$work/tts2" --second-of "$work"
 [ -e "$work/cache/tts2.tsv" ] ||
     "$python" "$here/prepare.py" --synthetic "$work/tts2/manifest.tsv" --work "$work"
+[ -e "$work/tts3/manifest.tsv" ] || "$python" "$here/synthesise.py" --out "$work/tts3" --third
+[ -e "$work/cache/tts3.tsv" ] ||
+    "$python" "$here/prepare.py" --synthetic "$work/tts3/manifest.tsv" --work "$work"
 [ -e "$work/bpe.model" ] || "$python" "$here/pieces.py" --work "$work"
 if [ ! -e "$work/cache/cuts.tsv" ]; then
     # The first steps teach the words; then the model can cut more of them out of sentences.

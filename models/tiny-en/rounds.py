@@ -18,18 +18,20 @@ WORDS_STAGE, SHORT_STAGE, FULL_STAGE = "words", "short", "full"
 SHORT_CLIP_FRAMES = 260
 
 FULL_SHARE = {
-    "speechocean762": 0.15,
-    "kathleen": 0.15,
+    "speechocean762": 0.4,
+    "kathleen": 0.3,
     "grid_s1": 0.2,
     "speech_commands": 0.9,
     "wake_words": 0.25,
     "precise": 0.4,
     "cuts": 0.5,
+    "spoken_digits": 3.0,
     "tts_words": 0.12,
-    "tts_phrases": 0.25,
-    "tts_sentences": 0.1,
+    "tts_phrases": 0.4,
+    "tts_sentences": 0.2,
 }
-"""Share of each source's training clips in a full round."""
+"""Share of each source's training clips in a full round; `spoken_digits` are those of
+speechocean762 that say nothing but digits."""
 SHORT_SHARE = {
     "speechocean762": 1.0,
     "kathleen": 1.0,
@@ -45,6 +47,8 @@ DIGIT_STRINGS, COMMAND_STRINGS, SENTENCE_PAIRS, NOISE_ONLY = 800, 800, 250, 800
 SINGLE_DIGITS = 5000
 """Extra items of a full round. Human digits are few, so they are drawn again and again."""
 HUMAN_DIGIT_SHARE = 0.5
+HUMAN_DIGITS = {"speechocean762": 0.45, "speech_commands": 0.3, "grid_s1": 0.2, "kathleen": 0.05}
+"""How often a human digit comes from each corpus: two of them are one person each."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class TrainingSet:
     """The training clips of all caches, by source, word and speaker."""
 
     def __init__(self, work: Path) -> None:
-        stems = [work / "speech", work / "tts", work / "tts2", work / "cuts"]
+        stems = [work / "speech", work / "tts", work / "tts2", work / "tts3", work / "cuts"]
         self.caches = [FeatureCache(stem) for stem in stems if stem.with_suffix(".npy").exists()]
         self.noise = FeatureCache(work / "noise")
         self._noise_ids = [
@@ -87,6 +91,11 @@ class TrainingSet:
                 if clip.split == "train":
                     source = Source(cache, index)
                     self.by_group[self._group(clip)].append(source)
+        self.by_group["spoken_digits"] = [
+            source
+            for source in self.by_group["speechocean762"]
+            if set(source.clip.text.split()) <= set(DIGITS)
+        ]
         self._digits: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
         self._commands: dict[str, list[Source]] = defaultdict(list)
         self._by_speaker: dict[str, list[Source]] = defaultdict(list)
@@ -105,10 +114,12 @@ class TrainingSet:
 
     def _file_word(self, source: Source) -> None:
         clip = source.clip
-        maker = clip.speaker.split("/")[0] if clip.source == "tts" else "human"
+        corpus = clip.path.split("/")[0] if clip.source == "cuts" else clip.source
+        synthetic = clip.source == "tts"
         if clip.text in DIGITS:
+            maker = clip.speaker.split("/")[0] if synthetic else corpus
             self._digits[maker][clip.text].append(source)
-        if maker == "human":
+        if not synthetic:
             self._commands[clip.text].append(source)
         if clip.text in DIGITS or clip.text in COMMANDS:
             self._by_speaker[f"{clip.source}/{clip.speaker}"].append(source)
@@ -142,8 +153,9 @@ class TrainingSet:
             pool = self.by_group[group]
             if limit is not None:
                 pool = [s for s in pool if s.cache.frame_counts[s.index] < limit]
-            chosen = rng.permutation(len(pool))[: int(len(pool) * share)]
-            items += [[pool[index]] for index in chosen]
+            for part in (1.0,) * int(share) + (share % 1,):
+                chosen = rng.permutation(len(pool))[: int(len(pool) * part)]
+                items += [[pool[index]] for index in chosen]
         return items
 
     def _strings(self, rng: np.random.Generator) -> list[list[Source]]:
@@ -157,22 +169,25 @@ class TrainingSet:
         return items + [[] for _ in range(NOISE_ONLY)]
 
     def _digit(self, rng: np.random.Generator) -> Source:
-        human = rng.random() < HUMAN_DIGIT_SHARE
-        return self._digit_by("human" if human else self._engine(rng), rng)
-
-    def _digit_by(self, maker: str, rng: np.random.Generator) -> Source:
-        return _pick(self._digits[maker][_pick(DIGITS, rng)], rng)
+        word = _pick(DIGITS, rng)
+        if rng.random() >= HUMAN_DIGIT_SHARE:
+            return _pick(self._digits[self._engine(rng)][word], rng)
+        shares = {m: share for m, share in HUMAN_DIGITS.items() if self._digits[m][word]}
+        total = sum(shares.values())
+        maker = rng.choice(list(shares), p=[share / total for share in shares.values()])
+        return _pick(self._digits[str(maker)][word], rng)
 
     def _engine(self, rng: np.random.Generator) -> str:
         """Every engine equally often, however many voices it has."""
-        return _pick(sorted(self._digits.keys() - {"human"}), rng)
+        return _pick(sorted(self._digits.keys() - HUMAN_DIGITS.keys()), rng)
 
     def _digit_string(self, rng: np.random.Generator) -> list[Source]:
         """2 to 7 digits, half of the time by one synthetic voice."""
         count = rng.integers(2, 8)
         if rng.random() < 0.5:
             return [self._digit(rng) for _ in range(count)]
-        voice = f"tts/{self._digit_by(self._engine(rng), rng).clip.speaker}"
+        one = _pick(self._digits[self._engine(rng)][_pick(DIGITS, rng)], rng)
+        voice = f"tts/{one.clip.speaker}"
         pool = [s for s in self._by_speaker[voice] if s.clip.text in DIGITS]
         return [_pick(pool, rng) for _ in range(count)]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from cache import FeatureCache
 from corpus import SPLITS_FILE, Splits
 from engines import Job, speak
-from plans import FirstPlan, SecondPlan
+from plans import FirstPlan, SecondPlan, ThirdPlan
 
 SENTENCE_SOURCES = ("speechocean762", "kathleen")
 
@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument(
         "--second-of", type=Path, help="speak the second set, of this work folder's sentences"
     )
+    parser.add_argument("--third", action="store_true", help="speak the third set")
     parser.add_argument("--splits", type=Path, default=SPLITS_FILE)
     parser.add_argument("--engines", nargs="*", help="speak only with these for now")
     parser.add_argument("--processes", type=int, default=2)
@@ -71,6 +72,8 @@ def main() -> None:
     splits = Splits(options.splits)
     if options.second_of:
         jobs = list(SecondPlan(splits, training_sentences(options.second_of)).jobs())
+    elif options.third:
+        jobs = list(ThirdPlan(splits).jobs())
     else:
         jobs = list(FirstPlan(splits).jobs())
     if options.engines:
