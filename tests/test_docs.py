@@ -111,9 +111,11 @@ RUN = [
 
 
 @pytest.fixture
-def sandbox(tmp_path, clip, short_clip):
-    """A folder with recordings named as the pages name them."""
+def sandbox(tmp_path, clip, short_clip, monkeypatch):
+    """A folder with recordings named as the pages name them, and a cache of its own."""
     from asr.audio import raw
+
+    monkeypatch.setenv("ASR_CACHE", str(tmp_path / "cache"))
 
     talk, _ = soundfile.read(clip, dtype="float32")
     word, _ = soundfile.read(short_clip, dtype="float32")

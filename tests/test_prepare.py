@@ -224,7 +224,7 @@ def test_what_is_damaged_or_writable_by_others_is_made_anew(model, damage):
 def test_what_another_user_owns_is_made_anew(model, monkeypatch):
     _, state = prepare(model)
     if os.geteuid() == 0:
-        os.chown(entry_of(state) / "model.onnx.data", 12345, -1)
+        os.chown(entry_of(state) / cache.RECORD, 12345, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
         with pytest.warns(RuntimeWarning, match="this user owns"):
@@ -348,7 +348,7 @@ def test_the_builder_ends_with_its_caller_and_leaves_nothing(model, tmp_path):
     (part / "half").write_text("half a network")
     (model / "model_quant.onnx").unlink()
     os.mkfifo(model / "model_quant.onnx")
-    request = build.Request(str(model), "model_quant.onnx", str(part), 1, signed=True)
+    request = build.Request(str(model), "model_quant.onnx", str(part), "", 1, signed=True)
     command = [sys.executable, "-c", load._CHILD, json.dumps(asdict(request)), json.dumps(sys.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         opened = os.open(model / "model_quant.onnx", os.O_WRONLY)  # waits until it reads
@@ -471,6 +471,25 @@ def test_what_others_use_stays_unsigned(shared):
     assert raw.sign(data) == (data, 0)
 
 
+def test_weights_in_another_file_are_left_alone(model, tmp_path, built):
+    """The checksum of the network says nothing of them."""
+    other = tmp_path / "dynamo"
+    shutil.copytree(ROOT / "tests/networks/funasr-dynamo-18-logits", other)
+    (other / "model_quant.onnx").unlink()
+    for _ in range(2):
+        _, state = prepare(other)
+        assert (state.state, state.reason) == ("off", "its weights lie in another file")
+    assert len(built) == 1
+
+
+def test_a_network_that_changes_meanwhile_is_not_kept(model, monkeypatch):
+    real = cache.sha256
+    monkeypatch.setattr(cache, "sha256", lambda path: ("0" * 64, real(path)[1]))
+    with pytest.warns(RuntimeWarning, match="found one in change"):
+        asr.Recognizer.load(model, threads=1)
+    assert cache.entries() == []
+
+
 def test_a_graph_output_stays_unsigned():
     data = multiplication(outputs=("y", "w")).SerializeToString()
     assert raw.sign(data) == (data, 0)
@@ -539,6 +558,7 @@ def test_the_cache_is_listed_and_cleaned(model, capsys):
     assert row["bytes"] == state.disk_bytes
     assert row["network"] == str(model / "model_quant.onnx")
     assert row["scores"] == verify.IDENTICAL
+    assert row["left_out"] == {}
     assert main(["cache", "list"]) == 0
     assert str(model / "model_quant.onnx") in capsys.readouterr().out
     assert main(["cache", "clean"]) == 0

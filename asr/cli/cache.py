@@ -59,9 +59,10 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for row in rows:
         done = row["left"] or ", ".join([*row["passes"], "prepacked"])
-        print(
-            f"{row['bytes'] / 1e6:6.0f} MB  {row['network']}\n           {row['runtime']}: {done}"
-        )
+        print(f"{row['bytes'] / 1e6:6.0f} MB  {row['network']}")
+        print(f"           {row['runtime']}: {done}")
+        for name, reason in row["left_out"].items():
+            print(f"           {name} left out: {reason}")
     print(f"{sum(row['bytes'] for row in rows) / 1e6:6.0f} MB in {cache.folder()}")
     return 0
 
@@ -75,8 +76,9 @@ def _facts(entry: Entry) -> dict[str, Any]:
         "runtime": record["runtime"],
         "cpu": record["cpu"],
         "passes": [step["name"] for step in record["passes"] if step["kept"]],
+        "left_out": {step["name"]: step["reason"] for step in record["passes"] if not step["kept"]},
         "left": entry.left,
-        "scores": record["scores"]["verdict"],
+        "scores": record["scores"] and record["scores"]["verdict"],
         "made_s": record["made_s"],
         "wall_s": record["wall_s"],
     }

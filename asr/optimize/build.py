@@ -9,6 +9,7 @@ it works, and at last ``{"done": FACTS}`` or ``{"error": TEXT, "kind": CLASS}``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -19,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from asr.engines.ort import OrtEngine, read_model, save_prepared
-from asr.errors import AsrError
+from asr.errors import AsrError, SystemAccessError
 from asr.layouts import open_layout
 from asr.optimize import cache, raw, verify
 from asr.optimize.passes import NoMatch
 from asr.optimize.probe import Roles
+from asr.optimize.rewrite import Step, Wanted, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,7 @@ class Request:
         model: the model folder.
         network: file name of its network.
         part: an empty folder for the result.
+        sha256: of the network file.
         threads: of the runs that prove it.
         signed: the CPU multiplies u8 x s8 without saturating.
         lossy: do every rewriting that fits, as ``asr optimize --verify`` does; needs ``onnx``.
@@ -52,6 +55,7 @@ class Request:
     model: str
     network: str
     part: str
+    sha256: str
     threads: int
     signed: bool
     lossy: bool = False
@@ -73,28 +77,32 @@ def build(request: Request, tell: Callable[[str], None]) -> dict[str, Any]:
     """
     layout = open_layout(Path(request.model))
     layout = replace(layout, network=layout.folder / request.network)
+    model = read_model(layout.network)
+    if hashlib.sha256(model).hexdigest() != request.sha256:
+        raise SystemAccessError(f"{layout.network}: expected a finished file, found one in change")
+    facts: dict[str, Any] = {"passes": [], "lengths": LENGTHS}
+    if raw.has_weights_outside(model):
+        return {**facts, "scores": None, "left": "its weights lie in another file"}
     if request.lossy:
         tell("rewriting the network")
-        model, passes = _rewritten(layout, request)
-    else:
-        model, passes = read_model(layout.network), []
+        model, facts["passes"], facts["rewritten"] = _rewritten(layout, request)
     tell("running the network as it is")
     before = _scores(layout, model, request.threads)
     if request.signed and not request.lossy:
         tell("making byte weights signed")
         try:
             model, places = raw.sign(model)
-            passes = [{"name": "signed_weights", "places": places, "kept": places > 0}]
+            reason = None if places else "nothing to rewrite"
         except NoMatch as no_match:
-            passes = [{"name": "signed_weights", "places": 0, "kept": False,
-                       "reason": str(no_match)}]  # fmt: skip
+            places, reason = 0, str(no_match)
+        facts["passes"] = [asdict(Step("signed_weights", places, places > 0, reason))]
     tell("writing it in this CPU's order")
     path = Path(request.part) / cache.NETWORK
     save_prepared(model, path, name=str(layout.network), threads=request.threads)
     del model
     tell("running the prepared network")
     found = verify.compare(before, _scores(layout, path, request.threads))
-    facts = {"passes": passes, "scores": asdict(found), "lengths": LENGTHS}
+    facts["scores"] = asdict(found)
     if found.verdict == verify.CHANGED:
         facts["left"] = f"a score moves by {found.largest:.2g} when the runtime saves the network"
         for file in path.parent.iterdir():
@@ -102,12 +110,14 @@ def build(request: Request, tell: Callable[[str], None]) -> dict[str, Any]:
     return facts
 
 
-def _rewritten(layout: Layout, request: Request) -> tuple[bytes, list[dict[str, Any]]]:
-    from asr.optimize.rewrite import Wanted, rewrite
-
+def _rewritten(
+    layout: Layout, request: Request
+) -> tuple[bytes, list[dict[str, Any]], dict[str, Any]]:
+    """The network after every pass that fits, the passes, and how far scores moved."""
     wanted = Wanted(signed=request.signed, lossless=False, int8=request.int8)
     rewritten = rewrite(layout, wanted, threads=request.threads, lengths=LENGTHS)
-    return rewritten.model, [asdict(step) for step in rewritten.steps]
+    steps = [asdict(step) for step in rewritten.steps]
+    return rewritten.model, steps, asdict(rewritten.comparison)
 
 
 def _scores(layout: Layout, model: bytes | Path, threads: int) -> list[Array]:

@@ -66,6 +66,7 @@ def prepared(layout: Layout, *, quantize: str | None, tell: Callable[[str], None
             if entry is None:
                 tell(f"preparing {network.name} for this CPU, this once")
                 facts = {"source": str(network.resolve()), "runtime": runtime, "cpu": cpu}
+                request = replace(request, sha256=checksum)
                 state, entry = FIRST, _make(request, name, network, facts, tell)
     if not noted:
         cache.note(network, checksum)
@@ -82,7 +83,7 @@ def prepared(layout: Layout, *, quantize: str | None, tell: Callable[[str], None
 
 def _request(layout: Layout, quantize: str | None) -> Request:
     signed = "vnni" in _rust_fe.build_info()["byte_features"]
-    request = Request(str(layout.folder), layout.network.name, "", default_threads(), signed)
+    request = Request(str(layout.folder), layout.network.name, "", "", default_threads(), signed)
     if quantize is None:
         return request
     if find_spec("onnx") is None:

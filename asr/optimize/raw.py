@@ -100,6 +100,21 @@ def sign(model: bytes) -> tuple[bytes, int]:
     return b"".join([data[: graph.at], *_message(_GRAPH, pieces), data[graph.end :]]), places
 
 
+def has_weights_outside(model: bytes) -> bool:
+    """Whether a file keeps weights in another file beside it."""
+    data = memoryview(model)
+    try:
+        return any(
+            _is_outside(data, part)
+            for graph in _fields(data, 0, len(data))
+            if graph.number == _GRAPH
+            for part in _fields(data, graph.start, graph.end)
+            if part.number == _INITIALIZER
+        )
+    except (IndexError, ValueError):
+        return False  # the runtime says what is wrong with it
+
+
 def _choose(
     data: memoryview, parts: list[_Field], tensors: dict[str, _Field]
 ) -> tuple[set[str], int]:
@@ -144,13 +159,14 @@ def _node(data: memoryview, part: _Field) -> _Node:
 
 def _is_byte(data: memoryview, part: _Field) -> bool:
     """Whether a tensor holds unsigned bytes, in this file."""
-    kind, inside = 0, True
-    for field in _fields(data, part.start, part.end):
-        if field.number == _DATA_TYPE:
-            kind = _varint(data, field.start)[0]
-        elif field.number == _LOCATION:
-            inside = _varint(data, field.start)[0] == 0
-    return kind == _UINT8 and inside
+    kind = _one(data, part, _DATA_TYPE)
+    is_byte = kind is not None and _varint(data, kind.start)[0] == _UINT8
+    return is_byte and not _is_outside(data, part)
+
+
+def _is_outside(data: memoryview, part: _Field) -> bool:
+    location = _one(data, part, _LOCATION)
+    return location is not None and _varint(data, location.start)[0] != 0
 
 
 def _signed_tensor(data: memoryview, part: _Field) -> list[Bytes]:
