@@ -1,1 +1,20 @@
-pub fn x() {}
+//! Speech to text on a board, from a bundle (docs/bundle.md), without Python.
+//!
+//! `listen` is the pipeline, one line per stage. Front end, decoding and cutting are the crate
+//! `rust_fe`'s; ONNX Runtime is loaded from a file.
+
+pub mod bundle;
+pub mod dump;
+pub mod engine;
+pub mod error;
+pub mod listen;
+pub mod prepare;
+pub mod resample;
+pub mod sound;
+pub mod split;
+pub mod text;
+pub mod threads;
+pub mod tokens;
+pub mod transcript;
+pub mod watch;
+pub mod wav;
