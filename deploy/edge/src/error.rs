@@ -17,6 +17,8 @@ pub enum Kind {
     System = 5,
     /// ONNX Runtime's library is not there.
     Missing = 7,
+    /// Our bug.
+    Bug = 70,
 }
 
 /// One line: which file, what was expected, what was found, what to do.

@@ -4,12 +4,15 @@
 //! `rust_fe`'s; ONNX Runtime is loaded from a file.
 
 pub mod bundle;
+pub mod capi;
 pub mod dump;
 pub mod engine;
 pub mod error;
+pub mod json;
 pub mod listen;
 pub mod prepare;
 pub mod resample;
+pub mod serve;
 pub mod sound;
 pub mod split;
 pub mod text;

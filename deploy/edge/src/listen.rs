@@ -145,6 +145,25 @@ impl Listener {
         Ok((transcript, watch))
     }
 
+    /// Hear a piece of a stream, at the recipe's rate; times count from the stream's start.
+    ///
+    /// # Errors
+    /// As [`Listener::transcribe`].
+    pub fn hear_piece(
+        &mut self,
+        samples: &[f32],
+        start_s: f64,
+        wanted: &Wanted,
+    ) -> Result<Transcript> {
+        let start = Instant::now();
+        let prompt = self.prompt(wanted)?;
+        let length_s = samples.len() as f64 / f64::from(self.rate_hz());
+        let mut watch = Watch::new(Dump::wanted("stream"));
+        let mut heard = self.piece(samples, start_s, length_s, prompt, &mut watch)?;
+        heard.wall_s = start.elapsed().as_secs_f64();
+        Ok(heard)
+    }
+
     /// Rows of the prompt embedding: language, ITN; and whether ITN was asked for.
     fn prompt(&self, wanted: &Wanted) -> Result<(i32, i32, bool)> {
         let description = &self.bundle.description;
@@ -237,7 +256,7 @@ impl Listener {
     }
 
     /// Hear one piece in one call of the network; times count from the source's start.
-    pub(crate) fn piece(
+    fn piece(
         &mut self,
         samples: &[f32],
         offset_s: f64,

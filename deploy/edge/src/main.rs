@@ -5,11 +5,13 @@ mod tell;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use asr_edge::bundle::Bundle;
 use asr_edge::error::{Error, Kind, Result};
 use asr_edge::listen::Listener;
 use asr_edge::prepare;
+use asr_edge::serve::{self, Manner};
 use asr_edge::sound::Reader;
 
 use args::{Options, Task};
@@ -56,7 +58,14 @@ fn run(options: &Options) -> Result<u8> {
             Ok(say(&format!("wrote {}\n", out.display())))
         }
         Task::SelfTest => self_test(options),
-        Task::Serve => Err(Error::new(Kind::Usage, "--serve: not in this version")),
+        Task::Serve => {
+            let manner = Manner {
+                queue: options.queue,
+                timeout: Duration::from_secs(options.timeout_s),
+            };
+            let listener = Listener::load(&options.bundle, options.threads)?;
+            serve::serve(listener, manner, options.socket.as_deref()).map(|()| 0)
+        }
         Task::Transcribe => transcribe(options),
     }
 }

@@ -1,6 +1,7 @@
 //! Long sound, block by block -> pieces to hear in one call: `asr.vad` with Silero or the energy.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ort::session::Session;
 use ort::value::TensorRef;
@@ -35,8 +36,10 @@ pub struct Stretch {
 pub enum Detector<'a> {
     /// How far a window rises above the quietest place near it.
     Energy(Energy),
-    /// The network.
+    /// The network, on sound that is there already.
     Silero(Silero<'a>),
+    /// The network, window by window as they are spoken.
+    Live(Live),
 }
 
 impl<'a> Detector<'a> {
@@ -55,6 +58,16 @@ impl<'a> Detector<'a> {
         })
     }
 
+    /// The network, for sound that is being spoken; the session may be shared.
+    #[must_use]
+    pub fn live(session: Arc<Mutex<Session>>) -> Self {
+        Self::Live(Live {
+            session,
+            state: vec![0.0; 2 * STATE],
+            held: vec![0.0; CONTEXT],
+        })
+    }
+
     fn feed(&mut self, samples: &[f32], last: bool) -> Result<Vec<f32>> {
         let mut scores = Vec::new();
         match self {
@@ -65,6 +78,7 @@ impl<'a> Detector<'a> {
                 }
             }
             Self::Silero(silero) => silero.feed(samples, last, &mut scores)?,
+            Self::Live(live) => live.feed(samples, last, &mut scores)?,
         }
         Ok(scores)
     }
@@ -112,33 +126,68 @@ impl Silero<'_> {
         scores.resize(first + lanes * LANE, 0.0);
         let mut state = vec![0.0; 2 * lanes * STATE];
         let mut input = vec![0.0; lanes * WIDE];
-        let rate = [i64::from(SILERO_HZ)];
         for step in 0..WARM_UP + LANE {
             for (lane, window) in input.chunks_exact_mut(WIDE).enumerate() {
                 let at = (lane * LANE + step) * WINDOW;
                 window.copy_from_slice(&self.held[at..at + WIDE]);
             }
-            let inputs = ort::inputs![
-                "input" => TensorRef::from_array_view(([lanes, WIDE], &input[..])).map_err(failed)?,
-                "state" => TensorRef::from_array_view(([2, lanes, STATE], &state[..])).map_err(failed)?,
-                "sr" => TensorRef::from_array_view(((), &rate[..])).map_err(failed)?,
-            ];
-            let outputs = self.session.run(inputs).map_err(failed)?;
-            let (_, found) = outputs["output"]
-                .try_extract_tensor::<f32>()
-                .map_err(failed)?;
-            let (_, next) = outputs["stateN"]
-                .try_extract_tensor::<f32>()
-                .map_err(failed)?;
+            let found = ask(self.session, &input, lanes, &mut state)?;
             if step >= WARM_UP {
                 for (lane, score) in found.iter().enumerate() {
                     scores[first + lane * LANE + step - WARM_UP] = *score;
                 }
             }
-            state.copy_from_slice(next);
         }
         Ok(())
     }
+}
+
+/// Silero's network on sound as it comes: a score per window, 32 ms behind.
+pub struct Live {
+    session: Arc<Mutex<Session>>,
+    state: Vec<f32>,
+    held: Vec<f32>,
+}
+
+impl Live {
+    fn feed(&mut self, samples: &[f32], last: bool, scores: &mut Vec<f32>) -> Result<()> {
+        const WIDE: usize = CONTEXT + WINDOW;
+        self.held.extend_from_slice(samples);
+        if last && self.held.len() > CONTEXT {
+            let windows = (self.held.len() - CONTEXT).div_ceil(WINDOW);
+            self.held.resize(CONTEXT + windows * WINDOW, 0.0);
+        }
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = 0;
+        while at + WIDE <= self.held.len() {
+            let input = &self.held[at..at + WIDE];
+            scores.extend(ask(&mut session, input, 1, &mut self.state)?);
+            at += WINDOW;
+        }
+        self.held.drain(..at);
+        Ok(())
+    }
+}
+
+/// One call of the network: a score per lane; the state goes on.
+fn ask(session: &mut Session, input: &[f32], lanes: usize, state: &mut [f32]) -> Result<Vec<f32>> {
+    let rate = [i64::from(SILERO_HZ)];
+    let wide = input.len() / lanes;
+    let inputs = ort::inputs![
+        "input" => TensorRef::from_array_view(([lanes, wide], input)).map_err(failed)?,
+        "state" => TensorRef::from_array_view(([2, lanes, STATE], &*state)).map_err(failed)?,
+        "sr" => TensorRef::from_array_view(((), &rate[..])).map_err(failed)?,
+    ];
+    let outputs = session.run(inputs).map_err(failed)?;
+    let (_, found) = outputs["output"]
+        .try_extract_tensor::<f32>()
+        .map_err(failed)?;
+    let (_, next) = outputs["stateN"]
+        .try_extract_tensor::<f32>()
+        .map_err(failed)?;
+    let found = found.to_vec();
+    state.copy_from_slice(next);
+    Ok(found)
 }
 
 /// Holds what no piece has yet, and gives out pieces.

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use asr_edge::error::{Error, Kind, Result};
+use asr_edge::error::Result;
+use asr_edge::json;
 use asr_edge::listen::Listener;
 use asr_edge::transcript::Transcript;
 use asr_edge::watch::STAGES;
@@ -113,16 +114,6 @@ fn peak_rss_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    schema: &'static str,
-    source: &'a str,
-    #[serde(flatten)]
-    transcript: &'a Transcript,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<&'a Timings>,
-}
-
 /// A transcript as a line of text, or of JSON; timings behind it.
 pub(crate) fn answer(
     transcript: &Transcript,
@@ -131,15 +122,7 @@ pub(crate) fn answer(
     timings: Option<&Timings>,
 ) -> Result<String> {
     if json {
-        let answer = Answer {
-            schema: "asr-transcript/1",
-            source,
-            transcript,
-            timings,
-        };
-        let line = serde_json::to_string(&answer)
-            .map_err(|error| Error::new(Kind::Model, format!("{source}: {error}")))?;
-        return Ok(line + "\n");
+        return json::line(transcript, source, None, timings);
     }
     let mut text = transcript.text.clone() + "\n";
     if let Some(timings) = timings {
