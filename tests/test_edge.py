@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -65,7 +66,8 @@ def recognizer():
 def environment(folder, **more):
     found = importlib.util.find_spec("onnxruntime").submodule_search_locations[0]
     (library,) = Path(found, "capi").glob("libonnxruntime.so.*")
-    kept = {k: v for k, v in os.environ.items() if k not in ("ASR_DUMP", "ASR_BUNDLE")}
+    ours = ("ASR_DUMP", "ASR_BUNDLE", "ORT_DISABLE_TELEMETRY")
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "ORT_DYLIB_PATH": str(library), "ASR_BUNDLE": str(folder), **more}
 
 
@@ -401,6 +403,56 @@ def test_prepare_gives_the_same_and_refuses_another_cpu(made, recognizer, tmp_pa
     assert b"run asr-edge prepare again" in done.stderr
 
 
+def test_python_hears_the_bundle_too(made, recognizer):
+    """So that only the host differs: asr transcribe --model BUNDLE."""
+    ours = Recognizer.load(made, threads=1)
+    assert list(ours.layout.vocabulary.pieces) == list(recognizer.layout.vocabulary.pieces)
+    assert_same(python(ours, CLIP), python(recognizer, CLIP))
+
+
+@pytest.mark.parametrize("damage", ["cmvn.f32", "tokens.bin", "bundle.json", "prepared"])
+def test_python_refuses_a_damaged_bundle(copy, damage):
+    """One line that names the folder, never a traceback."""
+    from asr.errors import LayoutError
+
+    if damage == "prepared":
+        described = json.loads((copy / "bundle.json").read_text())
+        described["prepared"] = {"runtime": "1", "cpu": "x"}
+        (copy / "bundle.json").write_text(json.dumps(described))
+    else:
+        (copy / damage).write_bytes((copy / damage).read_bytes()[:-3])
+    with pytest.raises(LayoutError, match="bundle"):
+        open_layout(copy)
+
+
+def test_every_kind_of_token_survives_the_table():
+    """Text, tags, bytes, control pieces: the pieces that come out are those that went in."""
+    from asr.layouts.bundle import pack_tokens, unpack_tokens
+    from asr.text import Vocabulary
+
+    pieces = ["<s>", "<|en|>", "<0xE4>", "\u2581one", "\u4e00", "\u2581", "</s>", "\udce4"]
+    assert unpack_tokens(pack_tokens(Vocabulary(pieces))) == pieces
+
+
+@pytest.mark.parametrize(
+    "command", re.findall(r"^ {4}(asr-edge .*|echo .*)", (ROOT / "docs/edge.md").read_text(), re.M)
+)
+def test_the_commands_of_the_page_work(command, made, tmp_path):
+    """docs/edge.md, as it stands."""
+    (tmp_path / "bundle").symlink_to(made)
+    if "prepared clip" in command:
+        assert edge(made, "prepare", "--out", tmp_path / "prepared").returncode == 0
+    (tmp_path / "clip.wav").symlink_to(CLIP)
+    (tmp_path / "clip.pcm").write_bytes(samples_of(CLIP).astype("<i2").tobytes())
+    path = f"{PROGRAM.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=tmp_path, env=environment("/nowhere", PATH=path), capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert WORDS.encode() in done.stdout or not command.endswith(("wav", "pcm", "--serve"))
+
+
 # ------------------------------------------------------------------------------------------- serve
 
 
@@ -554,6 +606,63 @@ def test_serve_does_not_grow(made):
         assert anonymous() - before < 500_000
 
 
+# ---------------------------------------------------------------------- bench: only the host differs
+
+
+@pytest.fixture
+def workload(tmp_path):
+    shutil.copy(CLIP, tmp_path / "clip.wav")
+    (tmp_path / "clips.tsv").write_text("file\nclip.wav\n")
+    return tmp_path / "clips.tsv"
+
+
+def test_bench_compares_the_hosts(made, workload, tmp_path, cli):
+    """Cold, idle, warm, memory, crossings; the record has what the table shows."""
+    words = ["bench", "--host", "python", "--host", "edge", "--model", str(made), "--quick",
+             "--threads", "1", "--workload", str(workload), "--edge", str(PROGRAM)]  # fmt: skip
+    done = cli(*words, "-o", str(tmp_path / "hosts.json"))
+    assert done.code == 0, done
+    found = json.loads((tmp_path / "hosts.json").read_text())
+    assert found["schema"] == "asr-hosts/1"
+    assert [row["state"] for row in found["rows"]] == ["cold", "idle", "warm"]
+    assert found["texts"] == {"clip": WORDS}
+    cold = found["rows"][0]
+    assert cold["edge_ms"] < cold["python_ms"], "no interpreter to start"
+    assert found["peak_rss_bytes"]["edge"] < found["peak_rss_bytes"]["python"]
+    assert found["native_calls"]["edge"] == 0 < found["native_calls"]["python"]
+    for word in ("clip, cold", "clip, warm", "most memory held", "texts: the same"):
+        assert word in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--host", "edge"], 2, "--host python --host edge, both"),
+        (["--edge", "x"], 2, "--edge: needs --host"),
+        (["--host", "python", "--host", "edge", "--itn"], 2, "--itn: not used with --host"),
+        (["--host", "python", "--host", "edge", "--edge", "/nowhere"], 7, "make edge builds it"),
+    ],
+)
+def test_bench_refuses_what_makes_no_sense(words, code, message, workload, cli):
+    """Before anything is measured."""
+    done = cli("bench", "--workload", str(workload), *words)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+
+
+def test_bench_refuses_hosts_that_hear_different_texts(made, workload, tmp_path, cli):
+    """A program that answers with another text is not faster."""
+    liar = tmp_path / "liar"
+    liar.write_text(
+        '#!/bin/sh\nwhile read -r line; do echo \'{"wall_s": 0.1, "text": "no"}\'; done\n'
+    )
+    liar.chmod(0o755)
+    done = cli("bench", "--host", "python", "--host", "edge", "--model", str(made), "--quick",
+               "--threads", "1", "--workload", str(workload), "--edge", str(liar))  # fmt: skip
+    assert done.code == 12
+    assert "Python heard" in done.err
+
+
 # --------------------------------------------------------------------------------------- C library
 
 
@@ -585,9 +694,9 @@ def test_the_example_in_c_compiles_and_runs(made, tmp_path, compiler):
     )  # fmt: skip
     path = str(ROOT / "target/release")
 
-    def run(*arguments):
+    def run(*arguments, program=program, **more):
         words = [program, *map(str, arguments)]
-        env = environment(made, LD_LIBRARY_PATH=path)
+        env = environment(made, LD_LIBRARY_PATH=path, **more)
         return subprocess.run(words, capture_output=True, text=True, env=env, check=False)
 
     done = run(made, CLIP)
@@ -599,6 +708,15 @@ def test_the_example_in_c_compiles_and_runs(made, tmp_path, compiler):
     assert (done.returncode, done.stdout) == (4, "")
     assert "expected a bundle" in done.stderr
     assert run(made, "nowhere.wav").returncode == 3
+    quiet = tmp_path / "quiet"  # a program that says nothing about telemetry
+    source = (EDGE / "examples/transcribe.c").read_text().replace("setenv(", "(void)(")
+    (tmp_path / "quiet.c").write_text(source)
+    build = [compiler.split()[0], "-w", tmp_path / "quiet.c", "-I", EDGE / "include"]
+    link = ["-L", ROOT / "target/release", "-lasr_edge", "-o", quiet]
+    subprocess.run([*build, *link], check=True)
+    done = run(made, CLIP, program=quiet)
+    assert done.returncode == 2
+    assert "ORT_DISABLE_TELEMETRY: expected 1" in done.stderr
 
 
 def test_the_header_compiles_for_the_board():

@@ -6,7 +6,6 @@ on the board reads numbers.
 
 import json
 import shutil
-import struct
 import tempfile
 import wave
 from dataclasses import asdict
@@ -21,18 +20,21 @@ from asr.errors import LayoutError, SystemAccessError, UsageError
 from asr.frontend import KEPT_FRAMES
 from asr.hub.store import digest
 from asr.layouts import Layout
+from asr.layouts.bundle import (
+    CMVN,
+    DESCRIPTION,
+    NETWORK,
+    PHRASES,
+    SCHEMA_ID,
+    TOKENS,
+    pack_tokens,
+)
 from asr.phrases import PhraseList
 from asr.recognizer import MIN_AUDIO_S, PIECE_S, Recognizer
-from asr.text import Vocabulary
 from asr.vad import silero
 
-SCHEMA_ID = "asr-bundle/1"
-DESCRIPTION = "bundle.json"
-NETWORK, CMVN, TOKENS, PHRASES = "model.onnx", "cmvn.f32", "tokens.bin", "phrases.json"
 DETECTOR, TEST_CLIP = "silero_vad.onnx", "self-test.wav"
 
-#: What a token is: the first byte of its entry in ``tokens.bin``.
-TEXT, TAG, BYTE, NOTHING = range(4)
 _OWN_CLIP = Path(__file__).parent.parent / "bench" / "workload" / "transcribe_me.wav"
 
 
@@ -122,25 +124,6 @@ def _fill(folder: Path, layout: Layout, name: str, phrase_file: Path | None) -> 
     ]
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (folder / DESCRIPTION).write_text(text, encoding="utf-8")
-
-
-def pack_tokens(vocabulary: Vocabulary) -> bytes:
-    """Each token: a byte for its kind, two for the length (little endian), the bytes.
-
-    Text is UTF-8 with ``▁`` before a word; of a tag only its name; a byte piece is that byte.
-    """
-    entries = []
-    for token_id in range(len(vocabulary)):
-        tag, value = vocabulary.tag(token_id), vocabulary.byte(token_id)
-        surface = vocabulary.surface(token_id)
-        if tag is not None:
-            kind, data = TAG, tag.encode("utf-8", "surrogatepass")
-        elif value is not None:
-            kind, data = BYTE, bytes([value])
-        else:
-            kind, data = (TEXT if surface else NOTHING), surface.encode("utf-8", "surrogatepass")
-        entries.append(struct.pack("<BH", kind, len(data)) + data)
-    return b"".join(entries)
 
 
 def _phrases(listed: PhraseList) -> dict[str, Any]:

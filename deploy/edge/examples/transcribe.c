@@ -8,7 +8,7 @@
 
 int main(int argc, char **argv)
 {
-    static const int16_t silence[16000];
+    static const int16_t silence[16000] = {0};
     asr_edge *edge = NULL;
     int code;
 

@@ -10,9 +10,10 @@
  * Codes: 0 done, 2 usage, 3 bad audio, 4 bad bundle or network, 5 the system would not let us,
  * 7 ONNX Runtime is missing, 70 our bug: docs/exit-codes.md.
  *
- * ONNX Runtime from 1.29 on sends telemetry unless ORT_DISABLE_TELEMETRY=1 is in the environment
- * before it is loaded. Set it where your program starts; a library must not change the environment
- * of a program that may have threads.
+ * Telemetry: from 1.29 on ONNX Runtime writes a database below ~/.cache and uploads events unless
+ * ORT_DISABLE_TELEMETRY=1 is in the environment before it is loaded. A library must not change the
+ * environment of a program that may have threads, so asr_edge_open refuses (2) where the variable
+ * is not there: put it there where your program starts, as the example does.
  */
 #ifndef ASR_EDGE_H
 #define ASR_EDGE_H

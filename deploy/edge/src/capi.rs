@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use crate::engine;
 use crate::error::{Error, Kind, Result};
 use crate::json;
 use crate::listen::{Listener, Wanted};
@@ -113,6 +114,7 @@ pub unsafe extern "C" fn asr_edge_open(
     }
     let mut handle = Box::<Handle>::default();
     let opened = guarded(|| {
+        engine::telemetry_decided()?;
         // SAFETY: as the caller promises.
         let folder = unsafe { text_of(bundle, "bundle") }?;
         let folder = folder.ok_or_else(|| Error::new(Kind::Usage, "bundle: expected a folder"))?;

@@ -233,15 +233,34 @@ pub(crate) fn failed(error: ort::Error) -> Error {
     )
 }
 
-/// Keep ONNX Runtime's telemetry off: from 1.29 on its Linux libraries write a database below
-/// `~/.cache` and upload events unless this variable is set before they are loaded.
+/// From 1.29 on ONNX Runtime's Linux libraries write a database below `~/.cache` and upload events
+/// unless this is 1 before they are loaded; their own switch for telemetry comes too late.
+const TELEMETRY: &str = "ORT_DISABLE_TELEMETRY";
+
+/// Keep telemetry off, unless the user has decided otherwise.
 ///
 /// To be called before there is a second thread, as the first thing a program does.
 #[allow(unsafe_code, reason = "the environment is shared by all threads")]
 pub fn no_telemetry() {
-    const NAME: &str = "ORT_DISABLE_TELEMETRY";
-    if std::env::var_os(NAME).is_none() {
+    if std::env::var_os(TELEMETRY).is_none() {
         // SAFETY: the caller has no other thread that could read the environment.
-        unsafe { std::env::set_var(NAME, "1") }
+        unsafe { std::env::set_var(TELEMETRY, "1") }
     }
+}
+
+/// A library may not change the environment of a program with threads: it asks.
+///
+/// # Errors
+/// [`Kind::Usage`] where the program has said nothing.
+pub fn telemetry_decided() -> Result<()> {
+    std::env::var_os(TELEMETRY).map_or_else(
+        || {
+            let message = format!(
+                "{TELEMETRY}: expected 1 in the environment before the first bundle is opened, \
+                 found nothing; without it ONNX Runtime writes a database and uploads events"
+            );
+            Err(Error::new(Kind::Usage, message))
+        },
+        |_| Ok(()),
+    )
 }

@@ -150,8 +150,8 @@ impl Reader {
     }
 
     fn check(&self, samples: &[f32]) -> Result<()> {
-        // A comparison that NaN fails as well.
-        let wrong = samples.iter().position(|v| !(v.abs() <= MAX_AMPLITUDE));
+        let fine = |v: &f32| v.is_finite() && v.abs() <= MAX_AMPLITUDE;
+        let wrong = samples.iter().position(|v| !fine(v));
         wrong.map_or(Ok(()), |place| {
             Err(Error::new(
                 Kind::Audio,
