@@ -312,6 +312,7 @@ def test_timings_add_up(made):
         assert list(call) == ["read", "resample", "fbank", "lfr", "cmvn", "infer", "decode",
                               "text", "unaccounted"]  # fmt: skip
     assert len(first["timings"]["calls"]) == 3
+    assert list(first["timings"]["board"]) == ["governor", "temperature_c", "throttled"]
     table = edge(made, "--timings", CLIP).stdout.decode()
     assert "session" in table
     assert "rtf" in table
@@ -581,6 +582,12 @@ def test_a_socket_serves_several_and_gives_up_who_stops_in_the_middle(made, tmp_
             assert slow.readline() == b""
         served.ask(id=2, ping=True)  # silence between requests is no offence
         assert served.get() == {"id": 2, "ok": True}
+        second = edge(made, "--serve", "--socket", path)
+        assert second.returncode == 5
+        assert b"found one that is answered" in second.stderr
+    with Served(made, path=path) as served:  # the socket of a process that has ended is in no way
+        served.ask(id=3, ping=True)
+        assert served.get() == {"id": 3, "ok": True}
 
 
 def test_serve_does_not_grow(made):
@@ -606,7 +613,7 @@ def test_serve_does_not_grow(made):
         assert anonymous() - before < 500_000
 
 
-# ---------------------------------------------------------------------- bench: only the host differs
+# --------------------------------------------------------------- bench: only the host differs
 
 
 @pytest.fixture

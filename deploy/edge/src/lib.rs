@@ -3,6 +3,7 @@
 //! `listen` is the pipeline, one line per stage. Front end, decoding and cutting are the crate
 //! `rust_fe`'s; ONNX Runtime is loaded from a file.
 
+pub mod board;
 pub mod bundle;
 pub mod capi;
 pub mod dump;

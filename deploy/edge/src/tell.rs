@@ -1,9 +1,11 @@
 //! What is printed: text, JSON, timings.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
+use asr_edge::board::Board;
 use asr_edge::error::Result;
 use asr_edge::json;
 use asr_edge::listen::Listener;
@@ -26,6 +28,7 @@ pub(crate) struct Timings {
     calls: Vec<Rows>,
     rtf: Rtf,
     peak_rss_bytes: u64,
+    board: Board,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,6 +79,7 @@ impl Timings {
                 infer: middle(&|call| call.0[infer]),
             },
             peak_rss_bytes: peak_rss_bytes(),
+            board: Board::now(Path::new("/")),
         }
     }
 }

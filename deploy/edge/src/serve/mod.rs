@@ -120,20 +120,33 @@ fn accept(door: &UnixListener, shared: &Arc<Shared>) {
             thread::sleep(Duration::from_millis(50)); // out of descriptors, for now
             continue;
         };
-        let (shared, open) = (Arc::clone(shared), Arc::clone(&open));
-        if open.fetch_add(1, Ordering::SeqCst) >= MOST_CONNECTIONS {
-            open.fetch_sub(1, Ordering::SeqCst);
+        let place = Place::take(&open);
+        if open.load(Ordering::SeqCst) > MOST_CONNECTIONS {
             let _ = (&stream).write_all(request::busy(None).as_bytes());
             continue;
         }
-        let count = Arc::clone(&open);
-        let spawned = thread::Builder::new().stack_size(1 << 19).spawn(move || {
+        let shared = Arc::clone(shared);
+        // Without a thread to spare the connection is closed, and its place is free again.
+        let _ = thread::Builder::new().stack_size(1 << 19).spawn(move || {
             converse(shared, stream);
-            count.fetch_sub(1, Ordering::SeqCst);
+            drop(place);
         });
-        if spawned.is_err() {
-            open.fetch_sub(1, Ordering::SeqCst);
-        }
+    }
+}
+
+/// A connection's place, free again however the connection ends.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
