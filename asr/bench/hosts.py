@@ -181,8 +181,9 @@ def _row(
 def _cold(asked: Asked, environment: dict[str, str], name: str, clip: Path) -> Row:
     """Fresh processes, from spawn to exit."""
     threads = ["--threads", str(asked.threads)]
+    command = [str(running().command), "transcribe", str(clip), "--no-optimize"]
     commands = {
-        PYTHON: [str(running().command), "transcribe", str(clip), "--model", str(asked.bundle)],
+        PYTHON: [*command, "--model", str(asked.bundle)],
         EDGE: [str(asked.program), "--bundle", str(asked.bundle), str(clip)],
     }
 
@@ -196,7 +197,7 @@ def _cold(asked: Asked, environment: dict[str, str], name: str, clip: Path) -> R
 @contextmanager
 def _python(asked: Asked) -> Iterator[_Resident]:
     settings = {"model": str(asked.bundle), "threads": asked.threads, "language": "auto",
-                "itn": False}  # fmt: skip
+                "itn": False, "optimize": False}  # fmt: skip
     contender = Contender(PYTHON, Path(resident.__file__), "resident", (json.dumps(settings),))
     with Worker(contender) as worker:
         yield _Python(worker)

@@ -16,7 +16,7 @@ import numpy as np
 
 from asr import _rust_fe, audio, phrases
 from asr.engines.ort import import_runtime, read_model, save_portable
-from asr.errors import LayoutError, SystemAccessError, UsageError
+from asr.errors import SystemAccessError, UsageError
 from asr.frontend import KEPT_FRAMES
 from asr.hub.store import digest
 from asr.layouts import Layout
@@ -51,12 +51,14 @@ def write(layout: Layout, name: str, output: Path, *, phrase_file: Path | None =
         ``output``.
 
     Raises:
-        UsageError: the folder holds something, or the list is none.
+        UsageError: the folder holds something, the list is none, or the model is a bundle.
         LayoutError: the network cannot be loaded, or does not fit the layout.
         SystemAccessError: the folder cannot be written.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UsageError(f"{output}: expected a new or empty folder, found something in it")
+    if layout.kind == "bundle":
+        raise UsageError(f"{layout.folder}: expected a model folder, found a bundle")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
@@ -82,15 +84,15 @@ def _fill(folder: Path, layout: Layout, name: str, phrase_file: Path | None) -> 
     if phrase_file is not None:
         listed = PhraseList.read(phrase_file, layout.vocabulary)
     network = layout.network
-    save_portable(
-        read_model(network), folder / NETWORK, name=str(network), folder=network.parent
-    )
+    save_portable(read_model(network), folder / NETWORK, name=str(network), folder=network.parent)
     recipe = asdict(layout.front_end)
     cmvn = [recipe.pop(part) for part in ("neg_mean", "inv_stddev")]
     (folder / CMVN).write_bytes(np.concatenate(cmvn).astype("<f4").tobytes())
     (folder / TOKENS).write_bytes(pack_tokens(layout.vocabulary))
     if listed is not None:
         (folder / PHRASES).write_text(json.dumps(_phrases(listed)) + "\n")
+        lines = [f"{phrase.text} => {phrase.label}\n" for phrase in listed.phrases]
+        (folder / phrases.FILE_NAME).write_text("".join(lines), encoding="utf-8")  # for Python
     detector = silero.find() if recipe["sample_rate_hz"] == silero.RATE_HZ else None
     if detector is not None:
         shutil.copyfile(detector, folder / DETECTOR)

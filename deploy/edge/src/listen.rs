@@ -4,17 +4,18 @@ use std::path::Path;
 use std::time::Instant;
 
 use ort::session::Session;
-use rust_fe::ctc::{self, Decoded};
+use rust_fe::ctc;
 use rust_fe::fbank::Fbank;
-use rust_fe::phrases::{Mode, Phrases};
 use rust_fe::simd::Backend;
 use rust_fe::{cmvn, lfr};
 
-use crate::bundle::{Bundle, DETECTOR, PhraseFile};
-use crate::dump::{Array, Dump};
+use crate::bundle::{Bundle, DETECTOR};
+use crate::dump::Dump;
 use crate::engine::{self, Engine, Load};
 use crate::error::{Error, Kind, Result};
+use crate::listed::{self, Listed};
 use crate::resample::Resampler;
+use crate::show;
 use crate::sound::Reader;
 use crate::split::{self, Detector, Splitter};
 use crate::text::{self, Place, Rows};
@@ -59,12 +60,6 @@ pub struct Listener {
     vocabulary: Vocabulary,
     phrases: Option<Listed>,
     silero: Option<Session>,
-}
-
-/// A phrase list, ready to search.
-struct Listed {
-    file: PhraseFile,
-    graph: Phrases,
 }
 
 impl Listener {
@@ -204,7 +199,7 @@ impl Listener {
         }
         let audio_s = reader.read_s();
         watch.show(Stage::Read, || {
-            shown_sound(&block, reader.rate_hz(), reader.name())
+            show::sound(&block, reader.rate_hz(), reader.name())
         });
         if audio_s < min_audio_s {
             return Ok(Transcript::silent(None, audio_s, "too_short"));
@@ -271,7 +266,7 @@ impl Listener {
         let mels = recipe.num_mel_bins;
         let mut features = watch.step(Stage::Fbank, || self.fbank.compute(samples))?;
         watch.show(Stage::Fbank, || {
-            shown_matrix(&features, mels, frame_shift_s)
+            show::matrix(&features, mels, frame_shift_s)
         });
         let (first, end) = sounding(&features, mels, description.kept_frames, recipe.lfr_n);
         if first == end {
@@ -291,13 +286,13 @@ impl Listener {
             )
         });
         watch.show(Stage::Lfr, || {
-            shown_matrix(&features, recipe.dim(), row_shift_s)
+            show::matrix(&features, recipe.dim(), row_shift_s)
         });
         watch.step(Stage::Cmvn, || {
             cmvn::cmvn(&mut features, &self.neg_mean, &self.inv_stddev);
         });
         watch.show(Stage::Cmvn, || {
-            shown_matrix(&features, recipe.dim(), row_shift_s)
+            show::matrix(&features, recipe.dim(), row_shift_s)
         });
         let rows = Rows {
             frame_shift_s: row_shift_s,
@@ -311,7 +306,7 @@ impl Listener {
             self.engine.run(&features, language_id, itn_id)
         })?;
         let scores = engine::scores_of(&outputs, &name, vocab)?;
-        watch.show(Stage::Infer, || shown_scores(scores, vocab, rows));
+        watch.show(Stage::Infer, || show::scores(scores, vocab, rows));
         let (decoded, hits) = watch.step(Stage::Decode, || match &self.phrases {
             None => Ok((
                 ctc::greedy(
@@ -327,85 +322,16 @@ impl Listener {
                 .decode(scores, vocab, rows)
                 .map(|(d, h)| (d, Some(h))),
         })?;
-        watch.show(Stage::Decode, || shown_decoded(&decoded, rows));
+        watch.show(Stage::Decode, || show::decoded(&decoded, rows));
         let mut transcript = watch.step(Stage::Text, || {
             let heard = text::transcribe(&decoded, &self.vocabulary, rows, place);
             match hits {
-                Some(label) => judge(heard, label),
+                Some(label) => listed::judge(heard, label),
                 None => reject(heard, thresholds),
             }
         });
         transcript.audio_s = source_s;
         Ok(transcript)
-    }
-}
-
-impl Listed {
-    fn new(file: PhraseFile, vocabulary: &Vocabulary, blank_id: i64) -> Result<Self> {
-        let mut labels: Vec<&str> = Vec::new();
-        let mut groups = Vec::new();
-        for phrase in &file.phrases {
-            let known = labels.iter().position(|label| *label == phrase.label);
-            groups.push(known.unwrap_or(labels.len()));
-            if known.is_none() {
-                labels.push(&phrase.label);
-            }
-        }
-        let bytes = |text: &String| text.as_bytes().to_vec();
-        let texts: Vec<Vec<Vec<u8>>> = file
-            .phrases
-            .iter()
-            .map(|phrase| phrase.spellings.iter().map(bytes).collect())
-            .collect();
-        let graph = Phrases::new(&vocabulary.spellings(blank_id), blank_id, &texts, &groups)?;
-        Ok(Self { file, graph })
-    }
-
-    /// The tokens of the phrases, and their labels; no labels where they are not sure enough.
-    fn decode(
-        &self,
-        scores: &[f32],
-        vocab: usize,
-        rows: Rows,
-    ) -> Result<(Decoded, Option<String>)> {
-        let mode = if self.file.many {
-            Mode::Many
-        } else {
-            Mode::One
-        };
-        let backend = Backend::best();
-        let found = self
-            .graph
-            .decode(scores, vocab, rows.prompt_frames, mode, backend)?;
-        let mut decoded = found.decoded;
-        if found.hits.is_empty() {
-            decoded = ctc::greedy(scores, vocab, rows.blank_id, rows.prompt_frames, backend)?;
-        }
-        for log_prob in &mut decoded.log_probs {
-            *log_prob = log_prob.max(self.file.lowest_log_prob);
-        }
-        let sure = |hit: &rust_fe::phrases::Hit| {
-            let score = (hit.log_prob - hit.free_log_prob) / hit.speech_frames as f64;
-            score >= self.file.min_score && hit.posterior >= self.file.min_posterior
-        };
-        let accepted = !found.hits.is_empty() && found.hits.iter().all(sure);
-        let label = |hit: &rust_fe::phrases::Hit| self.file.phrases[hit.phrase].label.as_str();
-        let labels: Vec<&str> = found.hits.iter().map(label).collect();
-        Ok((decoded, accepted.then(|| labels.join(" "))))
-    }
-}
-
-/// Put the labels of a list in the place of the text, or withhold it.
-fn judge(mut heard: Transcript, label: Option<String>) -> Transcript {
-    if heard.no_speech {
-        return heard;
-    }
-    match label {
-        None => heard.withheld(),
-        Some(label) => {
-            heard.text = label;
-            heard
-        }
     }
 }
 
@@ -437,50 +363,6 @@ fn sounding(values: &[f32], mels: usize, kept: usize, lfr_n: usize) -> (usize, u
 
 fn nanoseconds(start: Instant) -> u64 {
     start.elapsed().as_nanos() as u64
-}
-
-type Shown = Vec<(&'static str, Array)>;
-
-fn shown_sound(samples: &[f32], rate_hz: u32, name: &str) -> Shown {
-    vec![
-        (
-            "samples",
-            Array::Float(samples.to_vec(), vec![samples.len()]),
-        ),
-        ("sample_rate_hz", Array::Whole(i64::from(rate_hz))),
-        ("source", Array::Text(name.into())),
-    ]
-}
-
-fn shown_matrix(values: &[f32], columns: usize, frame_shift_s: f64) -> Shown {
-    let shape = vec![values.len() / columns, columns];
-    vec![
-        ("values", Array::Float(values.to_vec(), shape)),
-        ("frame_shift_s", Array::Real(frame_shift_s)),
-    ]
-}
-
-fn shown_scores(scores: &[f32], vocab: usize, rows: Rows) -> Shown {
-    let mut shown = shown_matrix(scores, vocab, rows.frame_shift_s);
-    shown.push(("prompt_frames", Array::Whole(rows.prompt_frames as i64)));
-    shown
-}
-
-fn shown_decoded(decoded: &Decoded, rows: Rows) -> Shown {
-    let float = |values: &[f32]| Array::Float(values.to_vec(), vec![values.len()]);
-    let int = |values: &[i32]| Array::Int(values.to_vec());
-    vec![
-        ("argmax", int(&decoded.argmax)),
-        ("log_prob", float(&decoded.log_prob)),
-        ("entropy", float(&decoded.entropy)),
-        ("token_ids", int(&decoded.token_ids)),
-        ("start_frame", int(&decoded.start_frame)),
-        ("end_frame", int(&decoded.end_frame)),
-        ("log_probs", float(&decoded.log_probs)),
-        ("entropies", float(&decoded.entropies)),
-        ("prompt_frames", Array::Whole(rows.prompt_frames as i64)),
-        ("frame_shift_s", Array::Real(rows.frame_shift_s)),
-    ]
 }
 
 #[cfg(test)]
