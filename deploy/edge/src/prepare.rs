@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use rust_fe::cpu::kernel_features;
+
 use crate::bundle::{Bundle, DESCRIPTION, File, NETWORK, Prepared, WEIGHTS, digest};
 use crate::engine::{self, Load};
 use crate::error::{Error, Kind, Result};
-use crate::threads::cpu_name;
 
 /// Write a prepared bundle; the description comes last, so that half a bundle is none.
 ///
@@ -105,12 +106,8 @@ pub fn check(made_for: &Prepared, library: &Path) -> Result<()> {
 }
 
 fn here(library: &Path) -> Prepared {
-    use sha2::{Digest, Sha256};
-
-    let hash = Sha256::digest(cpu_name().as_bytes());
-    let hash: String = hash.iter().take(6).map(|b| format!("{b:02x}")).collect();
     Prepared {
         runtime: engine::runtime_version(library),
-        cpu: format!("{}-{hash}", std::env::consts::ARCH),
+        cpu: kernel_features(),
     }
 }

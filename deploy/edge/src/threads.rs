@@ -30,25 +30,6 @@ fn big_cores(cpuinfo: &str) -> usize {
     parts.filter(|part| BIG.contains(part)).count()
 }
 
-/// What this CPU is, for whoever needs the same one again.
-#[must_use]
-pub fn cpu_name() -> String {
-    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let mut told: Vec<String> = Vec::new();
-    for line in cpus.lines() {
-        let Some((name, value)) = line.split_once(':') else {
-            continue;
-        };
-        if ["model name", "flags", "CPU part", "Features"].contains(&name.trim()) {
-            let value = value.trim().to_string();
-            if !told.contains(&value) {
-                told.push(value);
-            }
-        }
-    }
-    told.join("; ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
