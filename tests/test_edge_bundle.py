@@ -54,6 +54,12 @@ def test_self_test_finds_every_changed_byte(tiny_bundle, copy):
     assert done.returncode == 4
     assert b"tokens.bin: expected" in done.stderr
     tokens.write_bytes(whole)
+    clip = copy / bundle.TEST_CLIP  # not looked into for another sound
+    clip.write_bytes(clip.read_bytes()[:-2])
+    done = edge(copy, CLIP)
+    assert done.returncode == 4
+    assert b"self-test.wav: expected 96204 bytes, found 96202" in done.stderr
+    shutil.copy(tiny_bundle / bundle.TEST_CLIP, clip)
     described = json.loads((copy / "bundle.json").read_text())
     described["self_test"]["spoken"] = "something else"
     (copy / "bundle.json").write_text(json.dumps(described))
