@@ -39,6 +39,10 @@ $(VENV)/built: $(VENV)/ready $(RUST) README.md LICENSE
 .PHONY: dev
 dev: $(VENV)/built ## set up the environment and build the Rust part
 
+.PHONY: edge
+edge: $(VENV)/ready ## build the program and the C library for boards, for this machine (docs/edge.md)
+	@cargo build --quiet --release --locked -p asr-edge
+
 .PHONY: transcribe
 transcribe: $(VENV)/built ## set up, build, transcribe a shipped clip; print text and timings
 	$(BIN)/asr transcribe $(CLIP) --timings
@@ -73,7 +77,7 @@ test-rust: $(VENV)/ready ## Rust tests
 	@cargo test --quiet --workspace --locked
 
 .PHONY: test-python
-test-python: $(VENV)/built ## Python tests
+test-python: $(VENV)/built edge ## Python tests
 	@echo "== Python tests"
 	@HYPOTHESIS_PROFILE=$${CI:+ci} $(BIN)/python -m pytest -q -m "not system" tests
 

@@ -22,7 +22,8 @@ MIN_SCORE = -1.0
 
 _WORD_MARKER = "\u2581"
 _FIRST_UNSPACED = 0x2E80  # from here on scripts that may begin a word without a marker
-_LOWEST_LOG_PROB = -700.0  # exp() of less is zero, and a confidence has a logarithm
+#: The least of a token: exp() of less is zero, and a confidence has a logarithm.
+LOWEST_LOG_PROB = -700.0
 
 
 class Pieces(Protocol):
@@ -149,18 +150,21 @@ class PhraseList:
         alphabet = {c for piece in pieces for c in piece.decode("utf-8", "ignore")}
         single = {piece[0] for piece in pieces if len(piece) == 1}
         seen: dict[str, str] = {}
-        spellings = []
+        self.spellings: list[list[bytes]] = []
         for phrase, place in zip(self.phrases, places, strict=True):
             text = _normal(phrase.text, place)
             known = _fit(text, alphabet, single, place)
             if known in seen:
                 raise UsageError(f"{place}: expected each phrase once, found it on {seen[known]}")
             seen[known] = place.rpartition(": ")[2]
-            spellings.append(_spellings(known))
+            self.spellings.append(_spellings(known))
         labels = list(dict.fromkeys(p.label for p in self.phrases))
         number_of = {label: number for number, label in enumerate(labels)}
         self._graph = _rust_fe.Phrases(
-            pieces, vocabulary.blank_id, spellings, [number_of[p.label] for p in self.phrases]
+            pieces,
+            vocabulary.blank_id,
+            self.spellings,
+            [number_of[p.label] for p in self.phrases],
         )
         for phrase, place, fits in zip(self.phrases, places, self._graph.spelled, strict=True):
             if not fits:
@@ -233,7 +237,7 @@ class PhraseList:
         if not len(facts):  # what was heard instead, for whoever wants to know
             arrays = _rust_fe.ctc_greedy(logits.values, self._blank_id, logits.prompt_frames)
         decoded = Decoded(*arrays, logits.prompt_frames, logits.frame_shift_s)
-        decoded.log_probs.clip(min=_LOWEST_LOG_PROB, out=decoded.log_probs)
+        decoded.log_probs.clip(min=LOWEST_LOG_PROB, out=decoded.log_probs)
         hits = tuple(
             self._hit(*whole, *real)
             for whole, real in zip(facts.tolist(), scores.tolist(), strict=True)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import wave
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,3 +110,40 @@ def asr_process():
         return Run(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def edge_program():
+    """asr-edge and its library, built by cargo, which has nothing to do where nothing changed."""
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "asr-edge"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return ROOT / "target/release/asr-edge"
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(edge_program, tmp_path_factory):
+    """The bundle of the built-in model, for reading only."""
+    from asr.deploy import bundle
+    from asr.hub import find_model
+    from asr.layouts import open_layout
+
+    layout = open_layout(find_model("tiny-en"))
+    return bundle.write(layout, "tiny-en", tmp_path_factory.mktemp("edge") / "bundle")
+
+
+@pytest.fixture(scope="session")
+def conversation(tmp_path_factory):
+    """40 s of clips with pauses of faint noise."""
+    import numpy as np
+
+    rng = np.random.default_rng(5)
+    parts = []
+    for path in sorted((ROOT / "golden/audio").glob("*.wav")) * 2:
+        with wave.open(str(path)) as file:
+            parts.append(np.frombuffer(file.readframes(file.getnframes()), "<i2"))
+        parts.append(rng.normal(0, 20, int(rng.uniform(0.4, 1.6) * 16000)))
+    path = tmp_path_factory.mktemp("long") / "long.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(np.concatenate(parts)[: 40 * 16000].astype("<i2").tobytes())
+    return path

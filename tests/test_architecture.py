@@ -24,7 +24,7 @@ FLOORS = [
     {"asr.networks", "asr.wanted"},
     {"asr.recognizer"},
     {"asr.evaluate", "asr.profile"},
-    {"asr.bench", "asr.doctor"},
+    {"asr.bench", "asr.deploy", "asr.doctor"},
     {"asr.gate", "asr.history"},
     {"asr.report"},
     {"asr.cli", "asr.testing"},

@@ -57,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     from asr.cli import (
         bench,
         cache,
+        deploy,
         doctor,
         evaluate,
         gate,
@@ -97,7 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in (
         transcribe, inspect, optimize, bench, gate, history, report, evaluate, profile, models,
-        cache, doctor,
+        cache, deploy, doctor,
     ):  # fmt: skip
         module.add_parser(commands)
     return parser

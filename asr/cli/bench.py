@@ -80,6 +80,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", metavar="TEXT", help="a name for the record")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the record there, as JSON")
     _add_against(parser)
+    _add_hosts(parser)
 
 
 def _add_against(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +100,18 @@ def _add_against(parser: argparse.ArgumentParser) -> None:
         "--max-minutes", type=float, metavar="M",
         help="no more pairs than fit in (default: 10)",
     )  # fmt: skip
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("two hosts of one bundle")
+    group.add_argument(
+        "--host", action="append", choices=("python", "edge"),
+        help="both: the same bundle, runtime and threads; with --threads, --cold, --idle, "
+        "--repeat (warm calls), --quick",
+    )  # fmt: skip
+    group.add_argument(
+        "--edge", metavar="PROGRAM", help="asr-edge (default: as make edge built it)"
+    )
 
 
 def _positive(word: str) -> int:
@@ -129,6 +142,8 @@ def run(options: argparse.Namespace) -> int:
     from asr.cli import bench_pairs, bench_tables
 
     _check(options)
+    if options.host:
+        return _hosts(options)
     with tempfile.TemporaryDirectory(prefix="asr-bench-") as folder:
         manifest = Path(options.workload) if options.workload else clips.DEFAULT
         workload = clips.load(manifest, Path(folder))
@@ -149,6 +164,8 @@ def run(options: argparse.Namespace) -> int:
 _ALONE_ONLY = ("no_optimize", "warm_up", "seconds", "cold", "idle", "seed", "drop_page_cache",
                "quick", "hyperfine", "label")  # fmt: skip
 _AGAINST_ONLY = ("pairs", "mde", "max_minutes")
+_NOT_HOSTS = ("against", "language", "itn", "pin", "warm_up", "seconds", "seed",
+              "drop_page_cache", "hyperfine", "label")  # fmt: skip
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -159,6 +176,12 @@ def _check(options: argparse.Namespace) -> None:
     from asr.bench import installs, machine
     from asr.errors import NoisyError, SystemAccessError, UsageError
 
+    if options.host:
+        for name in _NOT_HOSTS:
+            if getattr(options, name) not in (None, False, "auto"):
+                raise UsageError(f"--{name.replace('_', '-')}: not used with --host")
+    elif options.edge:
+        raise UsageError("--edge: needs --host python --host edge")
     unfit, why = (_ALONE_ONLY, "not used with") if options.against else (_AGAINST_ONLY, "needs")
     for name in unfit:
         if getattr(options, name) not in (None, False):
@@ -230,6 +253,19 @@ def _against(options: argparse.Namespace, workload: Workload, folder: Path) -> P
     a = installs.find(options.against, folder / "a", _progress)
     b = installs.snapshot(folder / "b")
     return versus.compare(a, b, workload, asked, _progress)
+
+
+def _hosts(options: argparse.Namespace) -> int:
+    import tempfile
+    from pathlib import Path
+
+    from asr.bench import clips
+    from asr.cli import bench_hosts
+
+    with tempfile.TemporaryDirectory(prefix="asr-bench-") as folder:
+        manifest = Path(options.workload) if options.workload else clips.DEFAULT
+        workload = clips.load(manifest, Path(folder))
+        return bench_hosts.run(options, workload, Path(folder), _progress)
 
 
 def _progress(message: str) -> None:

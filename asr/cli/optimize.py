@@ -80,6 +80,11 @@ def run(options: argparse.Namespace) -> int:
         )
     output = Path(options.output)
     layout = open_layout(find_model(options.model))
+    if layout.kind == "bundle":
+        raise UsageError(
+            f"{layout.folder}: expected a model folder, found a bundle; optimize the model, then "
+            "bundle it"
+        )
     features = _rust_fe.build_info()["byte_features"]
     wanted = Wanted(
         signed=options.target == "auto" and "vnni" in features,

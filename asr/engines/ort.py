@@ -178,6 +178,32 @@ def save_prepared(model: bytes, path: Path, *, name: str, threads: int) -> None:
         raise EngineError(f"{name}: cannot prepare the network: {_first_line(error)}") from None
 
 
+def save_portable(model: bytes, path: Path, *, name: str, folder: Path) -> None:
+    """Write a network as this runtime rewrites it for any CPU, weights inside, in their own order.
+
+    Args:
+        model: the bytes of an ``.onnx`` file.
+        path: the file to write.
+        name: what to call the network in messages.
+        folder: where to look for weights that the network keeps in files beside it.
+
+    Raises:
+        LayoutError: the runtime cannot load or write it.
+    """
+    ort = import_runtime()
+    options = _options(1)
+    # The next level arranges data for the CPU at hand.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(path)
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    entry = "session.model_external_initializers_file_folder_path"
+    options.add_session_config_entry(entry, str(folder.absolute()))
+    try:
+        ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise LayoutError(f"{name}: cannot rewrite the network: {_first_line(error)}") from None
+
+
 def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types
     """What every session that serves calls is made with."""
     options = import_runtime().SessionOptions()

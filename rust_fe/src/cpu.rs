@@ -54,15 +54,27 @@ fn enabled() -> Vec<&'static str> {
 pub fn kernel_features() -> String {
     let found = [
         ("fp16", std::arch::is_aarch64_feature_detected!("fp16")),
-        ("dotprod", std::arch::is_aarch64_feature_detected!("dotprod")),
+        (
+            "dotprod",
+            std::arch::is_aarch64_feature_detected!("dotprod"),
+        ),
         ("i8mm", std::arch::is_aarch64_feature_detected!("i8mm")),
         ("bf16", std::arch::is_aarch64_feature_detected!("bf16")),
         ("sve", std::arch::is_aarch64_feature_detected!("sve")),
         ("sve2", std::arch::is_aarch64_feature_detected!("sve2")),
-        ("sme", std::arch::is_aarch64_feature_detected!("sme")),
+        ("sme", told().iter().any(|name| name == "sme")),
     ];
     let names: Vec<_> = found.iter().filter(|f| f.1).map(|f| f.0).collect();
     format!("aarch64 {}", names.join(" "))
+}
+
+/// What Linux says of the first core; for what stable Rust cannot ask of yet.
+#[cfg(target_arch = "aarch64")]
+fn told() -> Vec<String> {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = cpus.lines().find_map(|line| line.strip_prefix("Features"));
+    let names = line.unwrap_or_default().split_whitespace();
+    names.map(str::to_owned).collect()
 }
 
 /// Equal on two machines only if a runtime picks the same kernels on both.

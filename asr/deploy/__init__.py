@@ -1,0 +1,1 @@
+"""What leaves this machine for a board: the bundle that ``asr-edge`` reads (docs/bundle.md)."""
