@@ -19,21 +19,21 @@ export PATH=/
 /busybox mount -t proc proc /proc
 /busybox mount -t devtmpfs dev /dev
 for module in {modules}; do /busybox insmod /$module.ko; done
-/busybox mount -t squashfs -o ro /dev/vda /root || /busybox poweroff -f
-/busybox mount -t proc proc /root/proc
-/busybox mount -t sysfs sys /root/sys
-/busybox mount -t devtmpfs dev /root/dev
-/busybox mount -t tmpfs -o mode=1777 tmp /root/tmp
-/busybox cp /files/* /root/tmp/
-/busybox cp /busybox /root/dev/busybox
+/busybox mount -t squashfs -o ro /dev/vda /image || /busybox poweroff -f
+/busybox mount -t proc proc /image/proc
+/busybox mount -t sysfs sys /image/sys
+/busybox mount -t devtmpfs dev /image/dev
+/busybox mount -t tmpfs -o mode=1777 tmp /image/tmp
+/busybox cp /files/* /image/tmp/
+/busybox cp /busybox /image/dev/busybox
 /busybox awk '/MemTotal/ {{print "@memory_kib " $2}}' /proc/meminfo
 /busybox awk '/CPU part/ {{print "@part " $4}}' /proc/cpuinfo
 echo "@begin"
 export {environment}
-/busybox chroot /root /dev/busybox start-stop-daemon -S -c {user} \\
-  -x {program} -- {arguments} 2>/root/tmp/stderr
+/busybox chroot /image /dev/busybox start-stop-daemon -S -c {user} \\
+  -x {program} -- {arguments} 2>/image/tmp/stderr
 echo "@code $?"
-/busybox sed 's/^/@stderr /' /root/tmp/stderr
+/busybox sed 's/^/@stderr /' /image/tmp/stderr
 /busybox poweroff -f
 """
 
@@ -91,7 +91,7 @@ def boot(
         raise UsageError(f"{kernel}: expected a kernel to boot, found none; asr deploy fetch")
     squashfs(tree, scratch / "root.squashfs", 0)
     first = fresh(scratch / "first")
-    for name in ("dev", "proc", "root", "files"):
+    for name in ("dev", "proc", "image", "files"):
         (first / name).mkdir()
     for path in (*(kernel / f"{name}.ko" for name in MODULES), kernel / "busybox"):
         (first / path.name).write_bytes(path.read_bytes())
