@@ -15,8 +15,8 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
     """Describe the command; its own commands only when it is the one asked for."""
     parser = commands.add_parser(
         "deploy",
-        help="what goes onto a board: bundles for asr-edge",
-        description="Make what a board needs: docs/bundle.md, docs/edge.md.",
+        help="what goes onto a board: bundles, images, packages",
+        description="Make what a board needs: docs/bundle.md, docs/edge.md, deploy/README.md.",
         formatter_class=Help,
     )
     parser.fill = _add_commands
@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="deploy_command", metavar="COMMAND", required=True)
-    for add in (_add_bundle,):
+    for add in (_add_bundle, _add_fetch, _add_build, _add_pack):
         add(commands)
 
 
@@ -58,4 +58,110 @@ def _bundle(options: argparse.Namespace) -> int:
     folder = bundle.write(layout, name, Path(options.output), phrase_file=listed)
     total = sum(path.stat().st_size for path in folder.iterdir())
     print(f"wrote {folder}: {name}, {total / 1e6:.1f} MB")
+    return 0
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--work", default="build/deploy", metavar="DIR", help="of all stages (default: %(default)s)"
+    )
+
+
+def _profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile", choices=("rust", "python"), default="rust", help="(default: %(default)s)"
+    )
+
+
+def _add_fetch(commands: Any) -> None:  # noqa: ANN401
+    parser = commands.add_parser(
+        "fetch",
+        help="bring what images are cut from: Debian's arm64 files, aarch64 wheels, a kernel",
+        description="Bring what images are cut from. Nothing outside --work is written.",
+        formatter_class=Help,
+    )
+    _common(parser)
+    parser.add_argument(
+        "--base-tar", metavar="FILE", help="a Debian arm64 root file system, instead of mmdebstrap"
+    )
+    parser.set_defaults(run=_fetch)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from asr.deploy import fetch
+    from asr.deploy.work import Work
+
+    work = Work(Path(options.work))
+    fetch.base(work, Path(options.base_tar) if options.base_tar else None)
+    print(f"base: {len(fetch.packages_of(work))} Debian packages")
+    fetch.wheels(work)
+    print(f"wheels: {', '.join(sorted(p.name for p in work.wheels.iterdir()))}")
+    fetch.boot(work)
+    print(f"boot: {', '.join(sorted(p.name for p in work.boot.iterdir()))}")
+    return 0
+
+
+def _add_build(commands: Any) -> None:  # noqa: ANN401
+    parser = commands.add_parser(
+        "build",
+        help="cross-build this checkout and assemble a profile's root file system",
+        description="Cross-build this checkout and assemble a profile's root file system.",
+        formatter_class=Help,
+    )
+    _common(parser)
+    _profile(parser)
+    parser.add_argument("--source", default=".", metavar="DIR", help="a checkout (default: here)")
+    parser.add_argument("--with-model", metavar="MODEL", help="folder or name: a second layer")
+    parser.add_argument(
+        "--built", metavar="PATH", help="folder with asr-edge, or the wheel, instead of building"
+    )
+    parser.set_defaults(run=_build)
+
+
+def _build(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from asr.deploy.build import build
+    from asr.deploy.work import Work
+
+    built = Path(options.built) if options.built else None
+    made = build(
+        Work(Path(options.work)), options.profile, Path(options.source),
+        model=options.with_model, built=built,
+    )  # fmt: skip
+    print(
+        f"{options.profile}: {made['packages']} packages, {made['files']} files, "
+        f"{made['bytes'] / 1e6:.1f} MB"
+    )
+    return 0
+
+
+def _add_pack(commands: Any) -> None:  # noqa: ANN401
+    parser = commands.add_parser(
+        "pack",
+        help="write the tree as container image, tar.gz, squashfs or Debian package",
+        description="Write what build assembled; the same tree gives the same bytes.",
+        formatter_class=Help,
+    )
+    _common(parser)
+    _profile(parser)
+    parser.add_argument(
+        "--format", action="append", choices=("oci", "tar.gz", "squashfs", "deb"), metavar="FORMAT",
+        help="oci (docker load reads it too), tar.gz, squashfs, deb; may be repeated (default: oci)",
+    )  # fmt: skip
+    parser.set_defaults(run=_pack)
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from asr.deploy.pack import pack
+    from asr.deploy.work import Work
+    from asr.hub.store import digest
+
+    for form in options.format or ["oci"]:
+        path = pack(Work(Path(options.work)), options.profile, form)
+        print(f"{path}  {path.stat().st_size / 1e6:.2f} MB  sha256:{digest(path)}")
     return 0
