@@ -156,6 +156,40 @@ instructions: $(VENV)/ready ## instructions of each Rust stage against their bud
 text-by-format: $(VENV)/built ## texts of every container, encoding, rate and channels against the clip's own
 	$(BIN)/python benchmarks/text_by_format.py
 
+# ---------------------------------------------------------------- boards (deploy/README.md)
+
+IMAGE := build/deploy
+OUT    = $(IMAGE)/out
+DEPLOY := $(BIN)/asr deploy
+
+.PHONY: image-tools
+image-tools:
+	@bash .ci/image-tools.sh
+
+$(IMAGE)/fetched/ready: $(VENV)/built asr/deploy/contents.toml asr/deploy/wheels.lock | image-tools
+	@echo "== fetch"
+	@$(DEPLOY) fetch
+	@touch $@
+
+.PHONY: image
+image: $(IMAGE)/fetched/ready ## build the Cortex-A76 images, packages and wheels into build/deploy/out
+	@echo "== image: rust"
+	@rm -rf $(OUT)
+	@$(DEPLOY) build --profile rust --with-model tiny-en
+	@$(DEPLOY) pack --profile rust --format oci --format tar.gz --format squashfs --format deb
+	@echo "== image: python"
+	@$(DEPLOY) build --profile python
+	@$(DEPLOY) pack --profile python --format oci --format tar.gz --format squashfs
+	@echo "== wheels"
+	@$(DEPLOY) wheel
+
+.PHONY: verify-image
+verify-image: $(VENV)/built image-tools ## open the images, run them on emulated boards, boot one, build them again
+	@echo "== verify"
+	@$(DEPLOY) verify $(OUT)/asr-rust-*.oci.tar
+	@$(DEPLOY) verify $(OUT)/asr-python-*.oci.tar --no-boot
+	@bash .ci/image-checks.sh $(IMAGE)
+
 # ---------------------------------------------------------------- slower, larger, wrong?
 
 .PHONY: gate

@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="deploy_command", metavar="COMMAND", required=True)
-    for add in (_add_bundle, _add_fetch, _add_build, _add_pack):
+    for add in (_add_bundle, _add_fetch, _add_build, _add_pack, _add_wheel, _add_verify):
         add(commands)
 
 
@@ -149,7 +149,7 @@ def _add_pack(commands: Any) -> None:  # noqa: ANN401
     _profile(parser)
     parser.add_argument(
         "--format", action="append", choices=("oci", "tar.gz", "squashfs", "deb"), metavar="FORMAT",
-        help="oci (docker load reads it too), tar.gz, squashfs, deb; may be repeated (default: oci)",
+        help="oci (docker load reads it too), tar.gz, squashfs, deb; repeatable (default: oci)",
     )  # fmt: skip
     parser.set_defaults(run=_pack)
 
@@ -165,3 +165,85 @@ def _pack(options: argparse.Namespace) -> int:
         path = pack(Work(Path(options.work)), options.profile, form)
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB  sha256:{digest(path)}")
     return 0
+
+
+def _add_wheel(commands: Any) -> None:  # noqa: ANN401
+    parser = commands.add_parser(
+        "wheel",
+        help="this checkout's manylinux wheels for x86-64 and aarch64",
+        description="Build this checkout's manylinux wheels for x86-64 and aarch64.",
+        formatter_class=Help,
+    )
+    _common(parser)
+    parser.add_argument("--source", default=".", metavar="DIR", help="a checkout (default: here)")
+    parser.set_defaults(run=_wheel)
+
+
+def _wheel(options: argparse.Namespace) -> int:
+    import shutil
+    from pathlib import Path
+
+    from asr.deploy import cross
+    from asr.deploy.work import Work
+
+    work = Work(Path(options.work))
+    work.out.mkdir(parents=True, exist_ok=True)
+    for machine in ("x86_64", "aarch64"):
+        path = cross.wheel(work, cross.checkout(Path(options.source)), machine)
+        shutil.copyfile(path, work.out / path.name)
+        print(f"{work.out / path.name}  {path.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+def _add_verify(commands: Any) -> None:  # noqa: ANN401
+    parser = commands.add_parser(
+        "verify",
+        help="open a container image and run it on emulated boards",
+        description="Check a container image and run it: needs root and qemu.",
+        epilog=(
+            "A tool that is not installed is exit code 7 with the line that installs it; a check\n"
+            "that fails is exit code 4, another text 12."
+        ),
+        formatter_class=Help,
+    )
+    parser.add_argument("image", metavar="IMAGE", help="what asr deploy pack --format oci wrote")
+    _common(parser)
+    parser.add_argument("--clip", metavar="FILE", help="what it must transcribe (default: ours)")
+    parser.add_argument("--text", metavar="TEXT", help="what --clip must give")
+    parser.add_argument(
+        "--no-boot", action="store_true", help="run the entry point alone, without a whole board"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=_verify)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from asr.deploy import verify
+    from asr.deploy.work import Work
+    from asr.errors import UsageError
+
+    if (options.clip is None) != (options.text is None):
+        raise UsageError("--clip and --text belong together")
+    path = Path(options.image)
+    clip = Path(options.clip) if options.clip else verify.CLIP
+    checks = []
+    if not options.json:
+        print(path)
+    for check in verify.verify(
+        path, Work(Path(options.work)), clip=clip, text=options.text or verify.TEXT,
+        whole_board=not options.no_boot,
+    ):  # fmt: skip
+        checks.append(check)
+        if not options.json:
+            print(f"  {'ok' if check.ok else 'NO':<3} {check.name:<24} {check.found}", flush=True)
+    if options.json:
+        print(json.dumps(verify.report(path, checks), indent=1))
+    failed = [check for check in checks if not check.ok]
+    if not failed:
+        return 0
+    if not options.json:
+        print(f"{path}: {len(failed)} of {len(checks)} checks failed")
+    return 12 if all(check.name.startswith(verify.TEXT_CHECKS) for check in failed) else 4

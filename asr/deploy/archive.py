@@ -1,8 +1,7 @@
-"""Tar files that are the same bytes whenever the tree is the same, written with nothing but Python."""
+"""Tar files: the same tree is the same bytes. Python alone writes them."""
 
 import gzip
 import io
-import os
 import stat
 import tarfile
 from collections.abc import Iterable
@@ -35,7 +34,11 @@ def tar(folders: Iterable[Path], built_at_s: int) -> bytes:
             if mode & stat.S_ISVTX:
                 entry.mode = 0o1777
             if path.is_symlink():
-                entry.type, entry.mode, entry.linkname = tarfile.SYMTYPE, 0o777, os.readlink(path)
+                entry.type, entry.mode, entry.linkname = (
+                    tarfile.SYMTYPE,
+                    0o777,
+                    str(path.readlink()),
+                )
                 archive.addfile(entry)
             elif path.is_dir():
                 entry.type = tarfile.DIRTYPE

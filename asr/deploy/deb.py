@@ -1,4 +1,4 @@
-"""The Rust profile as a Debian package: Raspberry Pi OS, Debian, Ubuntu, on the board's own libc."""
+"""The Rust profile as a Debian package, on the board's own libc."""
 
 import shutil
 import tempfile
@@ -22,7 +22,7 @@ Description: Speech to text on a Cortex-A76 board
  One program, one library for C, ONNX Runtime beside them, a model and a unit
  for systemd. Nothing is sent anywhere.
 """
-_COPYRIGHT = """asr-edge is licensed under Apache-2.0. The licences of everything it is made of are in
+_COPYRIGHT = """asr-edge is licensed under Apache-2.0. The licences of all that it is made of are in
 /{home}/share/licences, the list in /{sbom}.
 """
 

@@ -65,9 +65,7 @@ def _parse(data: bytes) -> Elf:
             needed.append(Path(_text(data, offset)).name)
     if dynamic is None:
         return Elf(machine, (), ())
-    entries = [
-        struct.unpack_from("<QQ", data, dynamic[0] + at) for at in range(0, dynamic[1], 16)
-    ]
+    entries = [struct.unpack_from("<QQ", data, dynamic[0] + at) for at in range(0, dynamic[1], 16)]
     tags = {tag: value for tag, value in entries if tag in (_STRTAB, _VERNEED, _VERNEEDNUM)}
     strings = _offset(loads, tags[_STRTAB])
     needed += [_text(data, strings + value) for tag, value in entries if tag == _NEEDED]

@@ -64,7 +64,9 @@ def boot(work: Work) -> None:
 def wheels(work: Work) -> None:
     """Download the locked aarch64 wheels; pip checks their hashes."""
     platforms = [word for tag in PLATFORMS for word in ("--platform", f"manylinux{_tag(tag)}")]
-    abis = [word for tag in (f"cp{PYTHON.replace('.', '')}", "abi3", "none") for word in ("--abi", tag)]
+    abis = [
+        word for tag in (f"cp{PYTHON.replace('.', '')}", "abi3", "none") for word in ("--abi", tag)
+    ]
     run([
         sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
         "--require-hashes", "--requirement", LOCK, "--dest", fresh(work.wheels),
@@ -77,7 +79,7 @@ def _tag(version: str) -> str:
 
 
 def packages_of(work: Work) -> list[dict[str, Any]]:
-    """``name``, ``version``, ``sha256`` (null where unknown) and ``files`` of the base's packages."""
+    """Each package of the base: ``name``, ``version``, ``sha256`` or null, ``files``."""
     found: list[dict[str, Any]] = read_json(work.base.with_name("base.json"), "fetch")["packages"]
     return found
 
@@ -93,7 +95,9 @@ def _debian(folder: Path, packages: list[str], suite: str) -> list[dict[str, Any
     archives = folder / "var/cache/apt/archives"
     rows = []
     for deb in sorted(archives.glob("*.deb")):
-        name, version = (run(["dpkg-deb", "-f", deb, field]).strip() for field in ("Package", "Version"))
+        name, version = (
+            run(["dpkg-deb", "-f", deb, field]).strip() for field in ("Package", "Version")
+        )
         rows.append(
             {"name": name, "version": version, "sha256": digest(deb), "files": _files_in(deb)}
         )
@@ -103,9 +107,12 @@ def _debian(folder: Path, packages: list[str], suite: str) -> list[dict[str, Any
 
 def _files_in(deb: Path) -> list[str]:
     """Paths of a package's files and links."""
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as piped:
-        with tarfile.open(fileobj=piped.stdout, mode="r|") as tar:
-            return sorted(m.name.removeprefix("./") for m in tar if not m.isdir())
+    command = ["dpkg-deb", "--fsys-tarfile", str(deb)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as piped,  # noqa: S603
+        tarfile.open(fileobj=piped.stdout, mode="r|") as tar,
+    ):
+        return sorted(m.name.removeprefix("./") for m in tar if not m.isdir())
 
 
 def _installed(folder: Path) -> list[dict[str, Any]]:
@@ -118,9 +125,7 @@ def _installed(folder: Path) -> list[dict[str, Any]]:
         )
     rows = []
     for paragraph in status.read_text(encoding="utf-8").split("\n\n"):
-        fields = dict(
-            line.split(": ", 1) for line in paragraph.splitlines() if ": " in line[:40]
-        )
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line[:40])
         if fields.get("Architecture") not in ("arm64", "all"):
             continue
         name = fields["Package"]

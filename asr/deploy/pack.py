@@ -28,7 +28,9 @@ def pack(work: Work, profile: str, form: str) -> Path:
     root, model = folder / "root", folder / "model"
     facts = read_json(root / MANIFEST, f"build --profile {profile}")
     work.out.mkdir(parents=True, exist_ok=True)
-    suffix = {"oci": "oci.tar", "tar.gz": "rootfs.tar.gz", "squashfs": "squashfs", "deb": "deb"}[form]
+    suffix = {"oci": "oci.tar", "tar.gz": "rootfs.tar.gz", "squashfs": "squashfs", "deb": "deb"}[
+        form
+    ]
     path = work.out / f"asr-{profile}-{facts['version']}-arm64.{suffix}"
     trees = [root, model] if model.is_dir() else [root]
     when = facts["built_at_s"]

@@ -92,11 +92,17 @@ def of_crates(source: Path, package: str, features: str = "") -> list[Part]:
     reached, waiting = {first: None}, [first]
     while waiting:
         for edge in nodes[waiting.pop()]["deps"]:
-            if any(kind["kind"] is None for kind in edge["dep_kinds"]) and edge["pkg"] not in reached:
+            if _is_linked(edge, packages) and edge["pkg"] not in reached:
                 reached[edge["pkg"]] = None
                 waiting.append(edge["pkg"])
     rows = sorted((packages[i] for i in reached), key=lambda row: (row["name"], row["version"]))
     return [_crate(source, row) for row in rows]
+
+
+def _is_linked(edge: dict[str, Any], packages: dict[str, Any]) -> bool:
+    """Whether a dependency ends up in the program: no build script's, no test's, no macro."""
+    kinds = {kind for target in packages[edge["pkg"]]["targets"] for kind in target["kind"]}
+    return "proc-macro" not in kinds and any(kind["kind"] is None for kind in edge["dep_kinds"])
 
 
 def _crate(source: Path, row: dict[str, Any]) -> Part:
@@ -158,5 +164,3 @@ def spdx(found: list[Part], name: str, built_at_s: int) -> dict[str, Any]:
             for row in packages
         ],
     }
-
-

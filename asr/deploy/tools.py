@@ -1,4 +1,4 @@
-"""Programs that we start: found or named with the line that installs them, and heard when they fail."""
+"""Programs that we start: the missing are named with the line that installs them."""
 
 import os
 import shutil
@@ -34,10 +34,14 @@ def need(*programs: str) -> None:
     """
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:
-        packages = " ".join(dict.fromkeys(PACKAGES[name] for name in missing))
-        raise MissingToolError(
-            f"asr deploy: expected {', '.join(missing)}, found none; apt-get install -y {packages}"
-        )
+        raise _missing(missing)
+
+
+def _missing(programs: Sequence[str]) -> MissingToolError:
+    packages = " ".join(dict.fromkeys(PACKAGES.get(name, name) for name in programs))
+    return MissingToolError(
+        f"asr deploy: expected {', '.join(programs)}, found none; apt-get install -y {packages}"
+    )
 
 
 def run(
@@ -66,7 +70,7 @@ def run(
     """
     words = [str(word) for word in command]
     try:
-        ended = subprocess.run(
+        ended = subprocess.run(  # noqa: S603
             words,
             cwd=folder,
             env={**os.environ, **(environment or {})},
@@ -76,8 +80,7 @@ def run(
             check=False,
         )
     except FileNotFoundError:
-        need(Path(words[0]).name)
-        raise
+        raise _missing([Path(words[0]).name]) from None
     except subprocess.TimeoutExpired as late:
         raise SystemAccessError(f"{words[0]}: not done after {timeout_s:.0f} s") from late
     if ended.returncode:

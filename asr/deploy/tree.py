@@ -1,18 +1,18 @@
 """The root file system of an image, and the model that may lie on top of it."""
 
-import os
 import shutil
+import sys
 import zipfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from asr import _rust_fe
-from asr.deploy import elf, fetch, parts
-from asr.deploy.contents import Profile
+from asr.deploy import closure, fetch, parts
+from asr.deploy.contents import Profile, matches
 from asr.deploy.parts import Part
 from asr.deploy.tools import run
 from asr.deploy.work import Work, checksums, files_of, fresh, write_json
-from asr.errors import LayoutError
 
 #: Everything of ours, in every profile; ``MODELS`` is where a volume or the model layer goes.
 HOME, MODELS = "opt/asr", "models"
@@ -31,9 +31,7 @@ run_and_exit()
 """
 
 
-def assemble(
-    work: Work, profile: Profile, built: Path, ours: list[Part], built_at_s: int
-) -> Path:
+def assemble(work: Work, profile: Profile, built: Path, ours: list[Part], built_at_s: int) -> Path:
     """Put a root file system together.
 
     Args:
@@ -55,7 +53,7 @@ def assemble(
         found += _rust(work, root, built)
     else:
         found += _python(work, root, built, profile)
-    found += _base(work, root, profile)
+    found += closure.take(work, root, profile)
     _system(root)
     if profile.name == "python":
         _byte_compile(root)
@@ -83,8 +81,6 @@ def _rust(work: Work, root: Path, built: Path) -> list[Part]:
         (root / HOME / folder / name).chmod(0o755)
     (wheel,) = work.wheels.glob("onnxruntime-*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        from fnmatch import fnmatchcase
-
         (name,) = [n for n in archive.namelist() if fnmatchcase(n, _RUNTIME)]
         (root / HOME / "lib/libonnxruntime.so.1").write_bytes(archive.read(name))
     return [parts.of_wheel(wheel)]
@@ -92,8 +88,6 @@ def _rust(work: Work, root: Path, built: Path) -> list[Part]:
 
 def _python(work: Work, root: Path, built: Path, profile: Profile) -> list[Part]:
     """This project's wheel, what it depends on, and a launcher."""
-    from asr.deploy.contents import matches
-
     wheels = [built, *sorted(work.wheels.glob("*.whl"))]
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
@@ -110,58 +104,6 @@ def _python(work: Work, root: Path, built: Path, profile: Profile) -> list[Part]
     return [parts.of_wheel(wheel) for wheel in wheels[1:]]
 
 
-def _base(work: Work, root: Path, profile: Profile) -> list[Part]:
-    """From Debian: what the profile keeps, and every library that something in the tree needs."""
-    packages = fetch.packages_of(work)
-    owner = {path: package for package in packages for path in package["files"]}
-    libraries: dict[str, str] = {}
-    for path in owner:
-        if "/gconv/" not in path and ".so" in path:
-            libraries.setdefault(path.rpartition("/")[2], path)
-    taken: dict[str, None] = {}
-
-    def take(path: str) -> None:
-        """Copy a file, or a link and what it leads to."""
-        if path in taken:
-            return
-        if path not in owner:
-            raise LayoutError(f"{path}: expected a file of a package of the base, found none")
-        taken[path] = None
-        source, target = work.base / path, root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_symlink():
-            link = os.readlink(source)
-            target.symlink_to(link)
-            take(os.path.normpath(f"{'' if link[0] == '/' else os.path.dirname(path) + '/'}{link}").lstrip("/"))
-        else:
-            shutil.copyfile(source, target)
-            target.chmod(source.stat().st_mode & 0o755)
-
-    for path in owner:
-        if profile.keeps(path):
-            take(path)
-    have = {path.name for path in files_of(root)}
-    waiting = [path for path in files_of(root) if path.is_file()]
-    while waiting:
-        path = waiting.pop()
-        found = None if path.is_symlink() else elf.read(path)
-        for name in found.needed if found else ():
-            if name in have:
-                continue
-            if name not in libraries:
-                raise LayoutError(
-                    f"{path.relative_to(root)}: needs {name}, which no package of the base has; "
-                    "add its package to asr/deploy/contents.toml"
-                )
-            before = set(taken)
-            take(libraries[name])
-            added = [root / p for p in taken if p not in before]
-            have |= {p.name for p in added}
-            waiting += added
-    used = {owner[path]["name"] for path in taken}
-    return [parts.of_deb(work.base, p) for p in packages if p["name"] in used]
-
-
 def _system(root: Path) -> None:
     """A user, and the folders that a kernel or a container engine mounts over."""
     for name in _EMPTY:
@@ -170,17 +112,18 @@ def _system(root: Path) -> None:
     etc = root / "etc"
     etc.mkdir(exist_ok=True)
     (etc / "passwd").write_text(
-        "root:x:0:0:root:/:/sbin/nologin\n"
-        f"asr:x:{USER_ID}:{USER_ID}:asr:/tmp:/sbin/nologin\n"
+        f"root:x:0:0:root:/:/sbin/nologin\nasr:x:{USER_ID}:{USER_ID}:asr:/tmp:/sbin/nologin\n"
     )
     (etc / "group").write_text(f"root:x:0:\nasr:x:{USER_ID}:\n")
 
 
 def _byte_compile(root: Path) -> None:
-    """Compile by content, not by time stamp: the same bytes each time, and nothing to write later."""
-    folders = [root / "usr/lib/python3.11", root / HOME / "lib"]
+    """Compile by content, not by time stamp: the same bytes each time, nothing to write later."""
+    folders = [root / f"usr/lib/python{fetch.PYTHON}", root / HOME / "lib"]
+    is_ours = ".".join(map(str, sys.version_info[:2])) == fetch.PYTHON
+    python = sys.executable if is_ours else f"python{fetch.PYTHON}"
     run(
-        ["python3.11", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
+        [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
          "-s", root, "-p", "/", *folders],
         environment={"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""},
     )  # fmt: skip
@@ -210,5 +153,3 @@ def summary(root: Path) -> dict[str, Any]:
     """``files`` and ``bytes`` of a tree."""
     plain = [path for path in files_of(root) if path.is_file() and not path.is_symlink()]
     return {"files": len(plain), "bytes": sum(path.stat().st_size for path in plain)}
-
-
