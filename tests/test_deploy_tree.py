@@ -22,7 +22,7 @@ def work(tmp_path):
     base = made.base
     files = {
         "libc6": {
-            "lib/ld-linux-aarch64.so.1": elf(),
+            f"{LIBS}/ld-linux-aarch64.so.1": elf(),
             f"{LIBS}/libc.so.6": elf(needed=["ld-linux-aarch64.so.1"]),
             f"{LIBS}/gconv/libc.so.6": b"not this one",
         },
@@ -38,15 +38,18 @@ def work(tmp_path):
         doc.parent.mkdir(parents=True)
         doc.write_text(f"licence of {name}")
         rows.append({"name": name, "version": "1", "sha256": "0" * 64, "files": list(content)})
+    (base / "lib").mkdir()
+    (base / "lib/ld-linux-aarch64.so.1").symlink_to(f"/{LIBS}/ld-linux-aarch64.so.1")
+    rows[0]["files"].append("lib/ld-linux-aarch64.so.1")
     (base / LIBS / "libz.so.1").symlink_to("libz.so.1.3")
     rows[1]["files"].append(f"{LIBS}/libz.so.1")
     write_json(base.with_name("base.json"), {"packages": rows})
     return made
 
 
-def program(folder, *needed):
+def program(folder, *needed, interpreter="/lib/ld-linux-aarch64.so.1"):
     (folder / "opt").mkdir(parents=True)
-    (folder / "opt/x").write_bytes(elf(needed=needed))
+    (folder / "opt/x").write_bytes(elf(needed=needed, interpreter=interpreter))
     return folder
 
 
@@ -59,8 +62,8 @@ def test_libraries_come_along_and_no_others(work, tmp_path):
     root = program(tmp_path / "root", "libz.so.1")
     found = closure.take(work, root, RUST)
     assert names(root) == {
-        "opt/x", "lib/ld-linux-aarch64.so.1", f"{LIBS}/libc.so.6", f"{LIBS}/libz.so.1",
-        f"{LIBS}/libz.so.1.3",
+        "opt/x", "lib/ld-linux-aarch64.so.1", f"{LIBS}/ld-linux-aarch64.so.1",
+        f"{LIBS}/libc.so.6", f"{LIBS}/libz.so.1", f"{LIBS}/libz.so.1.3",
     }  # fmt: skip
     assert [part.name for part in found] == ["libc6", "zlib1g"]
     assert (root / LIBS / "libz.so.1").is_symlink()
@@ -78,6 +81,9 @@ def test_a_library_that_is_nowhere(work, tmp_path):
     """The message names who needs it, and where to add its package."""
     root = program(tmp_path / "root", "libasound.so.2")
     with pytest.raises(LayoutError, match=r"opt/x: needs libasound\.so\.2.*contents\.toml"):
+        closure.take(work, root, RUST)
+    root = program(tmp_path / "musl", interpreter="/lib/ld-musl-aarch64.so.1")
+    with pytest.raises(LayoutError, match=r"opt/x: needs lib/ld-musl-aarch64\.so\.1"):
         closure.take(work, root, RUST)
 
 

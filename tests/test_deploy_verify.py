@@ -95,6 +95,11 @@ def link(target):
             "glibc of ours",
             "what is ours needs 2.34, at most 2.28",
         ),
+        (
+            add("opt/asr/bin/x", elf(interpreter="/lib64/ld.so")),
+            "libraries",
+            "missing: ['lib64/ld.so']",
+        ),
         (link("gone.so"), "links", "lib/away -> gone.so"),
         (link("../../outside"), "links", "lib/away -> ../../outside"),
         (link("/etc/gone"), "links", "lib/away -> /etc/gone"),

@@ -19,7 +19,7 @@ export PATH=/
 /busybox mount -t proc proc /proc
 /busybox mount -t devtmpfs dev /dev
 for module in {modules}; do /busybox insmod /$module.ko; done
-/busybox mount -t squashfs -o ro /dev/vda /root
+/busybox mount -t squashfs -o ro /dev/vda /root || /busybox poweroff -f
 /busybox mount -t proc proc /root/proc
 /busybox mount -t sysfs sys /root/sys
 /busybox mount -t devtmpfs dev /root/dev

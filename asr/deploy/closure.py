@@ -40,15 +40,18 @@ def take(work: Work, root: Path, profile: Profile) -> list[Part]:
     while waiting:
         path = waiting.pop()
         found = None if path.is_symlink() else elf.read(path)
-        for name in found.needed if found else ():
-            if name in have:
-                continue
-            if name not in libraries:
+        if found is None:
+            continue
+        wanted = {name: libraries.get(name) for name in found.needed if name not in have}
+        if found.interpreter:
+            wanted[found.interpreter] = found.interpreter if found.interpreter in owner else None
+        for name, source in wanted.items():
+            if source is None:
                 raise LayoutError(
                     f"{path.relative_to(root)}: needs {name}, which no package of the base has; "
                     "add its package to asr/deploy/contents.toml"
                 )
-            copied = _copy(work.base, root, libraries[name])
+            copied = _copy(work.base, root, source)
             taken |= copied
             have |= {Path(p).name for p in copied}
             waiting += [root / p for p in copied]

@@ -20,13 +20,15 @@ class Elf:
 
     Attributes:
         machine: ``aarch64``, ``x86-64`` or another name, or the number as text.
-        needed: names of the libraries it loads, the dynamic linker included.
+        needed: names of the libraries it loads.
         glibc: the newest GLIBC symbol version it needs, as numbers; empty where none.
+        interpreter: path of the dynamic linker, without the leading slash; empty for a library.
     """
 
     machine: str
     needed: tuple[str, ...]
     glibc: tuple[int, ...]
+    interpreter: str = ""
 
 
 def read(path: Path) -> Elf | None:
@@ -54,7 +56,7 @@ def _parse(data: bytes) -> Elf:
         return Elf(machine, (), ())
     (table,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
-    loads, dynamic, needed = [], None, []
+    loads, dynamic, interpreter = [], None, ""
     for at in range(table, table + size * count, size):
         kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, at)
         if kind == _LOAD:
@@ -62,13 +64,13 @@ def _parse(data: bytes) -> Elf:
         elif kind == _DYNAMIC:
             dynamic = (offset, length)
         elif kind == _INTERPRETER:
-            needed.append(Path(_text(data, offset)).name)
+            interpreter = _text(data, offset).lstrip("/")
     if dynamic is None:
-        return Elf(machine, (), ())
+        return Elf(machine, (), (), interpreter)
     entries = [struct.unpack_from("<QQ", data, dynamic[0] + at) for at in range(0, dynamic[1], 16)]
     tags = {tag: value for tag, value in entries if tag in (_STRTAB, _VERNEED, _VERNEEDNUM)}
     strings = _offset(loads, tags[_STRTAB])
-    needed += [_text(data, strings + value) for tag, value in entries if tag == _NEEDED]
+    needed = [_text(data, strings + value) for tag, value in entries if tag == _NEEDED]
     newest: tuple[int, ...] = ()
     if _VERNEED in tags:
         at = _offset(loads, tags[_VERNEED])
@@ -82,7 +84,7 @@ def _parse(data: bytes) -> Elf:
                     newest = max(newest, tuple(map(int, found[1].split("."))))
                 one += after
             at += following
-    return Elf(machine, tuple(dict.fromkeys(needed)), newest)
+    return Elf(machine, tuple(needed), newest, interpreter)
 
 
 def _offset(loads: list[tuple[int, int, int]], address: int) -> int:

@@ -18,7 +18,7 @@ PYTHON = "3.11"  # the base's
 #: pip does not widen a platform tag to the older ones that it includes.
 PLATFORMS = ("2_28", "2_27", "2_26", "2014", "2_17")
 #: Kernel modules of the boot, in the order they are loaded.
-MODULES = ("virtio", "virtio_ring", "virtio_mmio", "virtio_blk", "squashfs")
+MODULES = ("virtio_ring", "virtio", "virtio_mmio", "virtio_blk", "squashfs")
 
 
 def base(work: Work, base_tar: Path | None = None) -> None:

@@ -86,6 +86,8 @@ def _programs(root: Path) -> Iterator[Check]:
     yield Check("machine", bool(files) and not other, told)
     names = {path.name for path in files_of(root)}
     absent = sorted({n for e in files.values() for n in e.needed if n not in names})
+    linkers = {e.interpreter for e in files.values()} - {""}
+    absent += sorted(path for path in linkers if not os.path.lexists(root / path))
     yield Check("libraries", not absent, f"missing: {absent}" if absent else "all inside")
     has = _glibc_of(root, files)
     newest, path = max((e.glibc, str(p.relative_to(root))) for p, e in files.items())
