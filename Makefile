@@ -216,4 +216,4 @@ audit: ## licences and sources of the Rust crates (needs cargo-deny)
 
 .PHONY: clean
 clean: ## remove everything that can be made again
-	rm -rf target dist $(VENV) .venv-peers .venv-ort128 .venv-golden .venv-reference asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target dist build/deploy $(VENV) .venv-peers .venv-ort128 .venv-golden .venv-reference asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

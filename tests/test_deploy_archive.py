@@ -75,8 +75,10 @@ def test_a_later_tree_lies_on_top(tree, tmp_path):
     """A file of the second tree replaces that of the first."""
     (tmp_path / "top").mkdir()
     (tmp_path / "top/b.txt").write_text("new")
+    (tmp_path / "top/a.txt").write_text("first")
     with tarfile.open(fileobj=io.BytesIO(tar([tree, tmp_path / "top"], WHEN_S))) as archive:
         assert archive.extractfile("b.txt").read() == b"new"
+        assert archive.getnames() == sorted(archive.getnames())
 
 
 def test_gzip_has_no_name_and_no_time():

@@ -22,9 +22,9 @@ def work(tmp_path):
     base = made.base
     files = {
         "libc6": {
+            f"{LIBS}/gconv/libc.so.6": b"not this one",
             f"{LIBS}/ld-linux-aarch64.so.1": elf(),
             f"{LIBS}/libc.so.6": elf(needed=["ld-linux-aarch64.so.1"]),
-            f"{LIBS}/gconv/libc.so.6": b"not this one",
         },
         "zlib1g": {f"{LIBS}/libz.so.1.3": elf(needed=["libc.so.6"])},
         "libffi8": {f"{LIBS}/libffi.so.8": elf(needed=["libc.so.6"])},

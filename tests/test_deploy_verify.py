@@ -74,6 +74,7 @@ def add(path, data):
 
 def link(target):
     def change(root):
+        (root.parent / "outside").touch()
         (root / "lib/away").symlink_to(target)
 
     return change

@@ -30,11 +30,13 @@ def build(
     fresh(work.profile(name))
     if name == "rust":
         found = built or cross.edge(work, source)
+        headers = [source / "deploy/edge/include/asr_edge.h"]
         ours = parts.of_crates(source, "asr-edge")
     else:
         found = built or cross.wheel(work, source, "aarch64")
+        headers = []
         ours = parts.of_crates(source, "rust_fe", "rust_fe/python")
-    root = tree.assemble(work, profile, found, ours, built_at_s(source))
+    root = tree.assemble(work, profile, found, ours, built_at_s(source), headers)
     if model is not None:
         tree.add_model(work, profile, model)
     shutil.copyfile(source / UNIT, work.profile(name) / Path(UNIT).name)

@@ -31,7 +31,14 @@ run_and_exit()
 """
 
 
-def assemble(work: Work, profile: Profile, built: Path, ours: list[Part], built_at_s: int) -> Path:
+def assemble(
+    work: Work,
+    profile: Profile,
+    built: Path,
+    ours: list[Part],
+    built_at_s: int,
+    headers: list[Path],
+) -> Path:
     """Put a root file system together.
 
     Args:
@@ -40,6 +47,7 @@ def assemble(work: Work, profile: Profile, built: Path, ours: list[Part], built_
         built: of ``rust`` the folder with ``asr-edge``, of ``python`` the wheel.
         ours: what ``built`` is made of.
         built_at_s: seconds since 1970, for the manifest.
+        headers: C headers of ``rust``'s library.
 
     Returns:
         the tree.
@@ -50,7 +58,7 @@ def assemble(work: Work, profile: Profile, built: Path, ours: list[Part], built_
     root = fresh(work.profile(profile.name) / "root")
     found = list(ours)
     if profile.name == "rust":
-        found += _rust(work, root, built)
+        found += _rust(work, root, built, headers)
     else:
         found += _python(work, root, built, profile)
     found += closure.take(work, root, profile)
@@ -73,12 +81,15 @@ def assemble(work: Work, profile: Profile, built: Path, ours: list[Part], built_
     return root
 
 
-def _rust(work: Work, root: Path, built: Path) -> list[Part]:
-    """The program, the C library, and the runtime beside them."""
-    for name, folder in (("asr-edge", "bin"), ("libasr_edge.so", "lib")):
+def _rust(work: Work, root: Path, built: Path, headers: list[Path]) -> list[Part]:
+    """The program, the C library and its header, and the runtime beside them."""
+    for folder in ("bin", "include", "lib"):
         (root / HOME / folder).mkdir(parents=True, exist_ok=True)
+    for name, folder in (("asr-edge", "bin"), ("libasr_edge.so", "lib")):
         shutil.copyfile(built / name, root / HOME / folder / name)
         (root / HOME / folder / name).chmod(0o755)
+    for header in headers:
+        shutil.copyfile(header, root / HOME / "include" / header.name)
     (wheel,) = work.wheels.glob("onnxruntime-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [n for n in archive.namelist() if fnmatchcase(n, _RUNTIME)]
