@@ -16,6 +16,16 @@ from asr.deploy.work import Work, read_json
 
 CLIP = Path(__file__).parent.parent / "bench/workload/transcribe_me.wav"
 TEXT = "one two three four five six seven eight nine"
+#: Imports every module of ours: a pruned file that one of them needs is found here.
+_IMPORTS = """
+import importlib, pkgutil, sys
+sys.path.insert(0, "/opt/asr/lib")
+import asr
+found = [m.name for m in pkgutil.walk_packages(asr.__path__, "asr.")]
+for name in found:
+    importlib.import_module(name)
+print(len(found))
+"""
 TEXT_CHECKS = "text "  # names of the checks whose failure is another text
 
 
@@ -92,6 +102,10 @@ def _emulated(
         yield Check(f"health check, {cpu}", health.code == 0, _how(health.code, health.stderr))
         heard = ended(command_of(image, profile, inside))
         yield _text_check(cpu, heard.code, heard.stdout, heard.stderr, text)
+    if profile == "python":
+        imported = ended([config["Entrypoint"][0], "-c", _IMPORTS])
+        told = f"{imported.stdout.strip()} modules" if imported.code == 0 else imported.stderr
+        yield Check("imports", imported.code == 0, told.strip()[-300:])
 
 
 def _booted(
