@@ -149,7 +149,7 @@ race: $(VENV)/built .venv-peers/ready ## front end and decoder against peers and
 	$(BIN)/python benchmarks/cold_start.py
 
 .PHONY: instructions
-instructions: $(VENV)/ready ## instructions of each Rust stage against their budget (needs valgrind)
+instructions: $(VENV)/built ## instructions of each Rust stage against their budget, x86-64 and aarch64 (needs valgrind, qemu-user, mmdebstrap)
 	@$(BIN)/python benchmarks/instructions.py
 
 .PHONY: text-by-format

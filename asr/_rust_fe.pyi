@@ -277,6 +277,6 @@ def build_info() -> dict[str, str | list[str]]:
 
     Returns:
         version, profile ("release" or "debug"), target, compiler, and backends (best first);
-        byte_features, names of what multiplies bytes fast; kernel_features, equal on two machines
-        only if a runtime picks the same kernels on both.
+        byte_features, names of what multiplies bytes fast (vnni, dotprod, i8mm); kernel_features,
+        equal on two machines only if a runtime picks the same kernels on both.
     """

@@ -1,4 +1,4 @@
-"""Write docs/bench, pairs and gate.schema.json from the classes of what they describe.
+"""Write docs/bench, pairs, gate and prediction.schema.json from the classes of what they describe.
 
     .venv/bin/python benchmarks/schemas.py [--check]
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from asr.bench import record
 from asr.bench.plain import key_of
+from asr.deploy import predict
 from asr.gate.outputs import plain as gate
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -90,7 +91,7 @@ def text_of(kind: type, name: str) -> str:
         **top,
         "$defs": dict(sorted(definitions.items())),
     }
-    if name != "gate":
+    if name in ("bench", "pairs"):
         schema["description"] += " Times are integer nanoseconds, memory bytes, audio seconds."
     schema["description"] += " A newer version of the same schema may only add keys."
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -99,7 +100,10 @@ def text_of(kind: type, name: str) -> str:
 def main() -> int:
     """Write or check; return the exit code."""
     stale = []
-    kinds = ((record.Bench, "bench"), (record.Pairs, "pairs"), (gate.Told, "gate"))
+    kinds = (
+        (record.Bench, "bench"), (record.Pairs, "pairs"), (gate.Told, "gate"),
+        (predict.Prediction, "prediction"),
+    )  # fmt: skip
     for kind, name in kinds:
         path, text = DOCS / f"{name}.schema.json", text_of(kind, name)
         if "--check" not in sys.argv:

@@ -17,6 +17,8 @@ from asr.cli import build_parser
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 CHINESE = (ROOT / "README.zh-CN.md").read_text()
+#: Pages of docs/ whose commands run as the README's do.
+PAGES = ("profile", "predict")
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
@@ -26,8 +28,9 @@ def blocks(text, language):
 
 
 def commands():
-    """Each asr command in the sh blocks of the README and of docs/profile.md."""
-    lines = "".join(blocks(README + (ROOT / "docs/profile.md").read_text(), "sh")).splitlines()
+    """Each asr command in the sh blocks of the README, of docs/profile.md and docs/predict.md."""
+    pages = README + "".join((ROOT / f"docs/{page}.md").read_text() for page in PAGES)
+    lines = "".join(blocks(pages, "sh")).splitlines()
     return [line for line in lines if re.match(r"(\w+=\S+ )?asr ", line)]
 
 

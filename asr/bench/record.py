@@ -251,6 +251,25 @@ class Energy:
 
 
 @dataclass(frozen=True, slots=True)
+class Heat:
+    """Whether the board could keep its clock.
+
+    Attributes:
+        celsius_start: of its hottest zone before the first call; null where nobody tells.
+        celsius_end: after the last one.
+        throttled_bits: of the Raspberry Pi's firmware at the end: bits 0 to 3 under-voltage,
+            frequency capped, throttled, soft temperature limit; 16 to 19 the same since it was
+            started. Null elsewhere.
+        clock_held: whether the kernel cooled by a lower clock at the end; null where it cannot.
+    """
+
+    celsius_start: float | None
+    celsius_end: float | None
+    throttled_bits: int | None
+    clock_held: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """A file of schema asr-bench/1: one run of one version.
 
@@ -271,6 +290,7 @@ class Bench:
         energy: null where nothing can measure it.
         hyperfine: its own result for `asr transcribe CLIP`, ours beside it, `agrees`.
         summary: as ``asr.bench.summary.summarise`` makes it from clips and samples.
+        heat: whether the board could keep its clock; absent where nothing tells.
     """
 
     schema: Literal["asr-bench/1"]
@@ -289,6 +309,7 @@ class Bench:
     energy: Energy | None
     hyperfine: dict[str, Any] | None
     summary: dict[str, Any]
+    heat: Heat | None = field(default=None, metadata=ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

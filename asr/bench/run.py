@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asr.bench import facts, hyperfine, machine, pages, process
+from asr.bench import facts, heat, hyperfine, machine, pages, process
 from asr.bench.clips import WorkClip, Workload, judged
 from asr.bench.energy import Meter
 from asr.bench.installs import Install, running
@@ -89,6 +89,7 @@ class Run:
         plan, clips = self._plan, self._workload.clips
         told = facts.ask(self._install, plan.model, optimize=plan.optimize)
         program = hyperfine.find() if plan.hyperfine else None
+        watch = heat.Watch()
         threads = plan.threads or threads_on(plan.pin)
         wanted = process.Wanted(plan.model, threads, plan.language, plan.itn, plan.optimize)
         calls = self._calls(wanted, repeated=False)
@@ -131,6 +132,7 @@ class Run:
             energy=calls.energy,
             hyperfine=compared,
             summary=summarise(found, calls.samples),
+            heat=watch.finish(),
         )
 
     def _calls(self, wanted: process.Wanted, *, repeated: bool) -> "_Calls":

@@ -53,7 +53,16 @@ def _head(run: Bench) -> str:
         f"asr {tool.version}{source}{marks(tool, run.git)}, {run.model.name}, "
         f"{options.engine}, {tool.backend}, threads {options.threads}, {cores(options)}\n"
         f"{fields.get('cpu')}, {fields.get('cores')} cores; machine {run.machine.fingerprint}"
+        + _heat(run)
     )
+
+
+def _heat(run: Bench) -> str:
+    """A line when the board could not keep its clock: the times are then not those of the board."""
+    from asr.bench import heat
+
+    found = heat.words(run.heat) if run.heat else []
+    return f"\n[{', '.join(found)}]" if found else ""
 
 
 def _rtf_table(run: Bench) -> str:

@@ -24,7 +24,12 @@ def add_parser(commands: Any) -> None:  # noqa: ANN401 - argparse keeps its type
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="deploy_command", metavar="COMMAND", required=True)
-    for add in (_add_bundle, _add_fetch, _add_build, _add_pack, _add_wheel, _add_verify):
+    from asr.cli import deploy_predict
+
+    for add in (
+        _add_bundle, _add_fetch, _add_build, _add_pack, _add_wheel, _add_verify,
+        deploy_predict.add_parser,
+    ):  # fmt: skip
         add(commands)
 
 

@@ -88,7 +88,21 @@ def _facts(recognizer: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - impo
             "prepared": str(engine.preparation),
             "threads": engine.threads,
             "SIMD path": recognizer.front_end.backend,
+            "CPU": _cpu(),
             "build": f"{build['version']}, {build['profile']}, {build['target']}",
             "compiler": build["compiler"],
         },
     }
+
+
+def _cpu() -> str:
+    """How bytes are multiplied here, and the cores that count."""
+    from asr import _rust_fe
+    from asr.engines import cores
+
+    byte_features = _rust_fe.build_info()["byte_features"]
+    kinds = list(cores.parts().values())
+    told = ", ".join(byte_features) or "no dot product of bytes"
+    if not kinds:
+        return f"{told}; {len(cores.counted())} cores"
+    return f"{told}; {kinds.count(cores.A76)} of {len(kinds)} cores are Cortex-A76"

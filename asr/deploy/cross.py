@@ -53,7 +53,7 @@ def edge(work: Work, source: Path) -> Path:
         ["cargo", "zigbuild", "--release", "--locked", "--quiet", "--package", "asr-edge",
          "--target", f"{TARGET}.{GLIBC}"],
         folder=source,
-        environment=_environment(work, source, TARGET) | {"CARGO_TARGET_DIR": str(target)},
+        environment=environment(work, source, TARGET) | {"CARGO_TARGET_DIR": str(target)},
     )  # fmt: skip
     return target / TARGET / "release"
 
@@ -76,7 +76,7 @@ def wheel(work: Work, source: Path, machine: str) -> Path:
          "--target", target, "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}",
          "--out", folder],
         folder=source,
-        environment=_environment(work, source, target)
+        environment=environment(work, source, target)
         | {"CARGO_TARGET_DIR": str(source / "target/cross")},
     )  # fmt: skip
     (path,) = folder.glob("*.whl")
@@ -96,14 +96,23 @@ def _python(work: Work) -> Path:
     return python
 
 
-def _environment(work: Work, source: Path, target: str) -> dict[str, str]:
+def environment(work: Work, source: Path, target: str, *, own: bool = True) -> dict[str, str]:
+    """Variables with which ``cargo zigbuild`` builds for a target.
+
+    Args:
+        work: holds the linker and, where needed, the compiler.
+        source: a checkout.
+        target: of Rust.
+        own: whether the machine's Rust will do where it knows the target; False takes Debian's
+            everywhere, so that the same instructions come out.
+    """
     python = _python(work)
     home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").resolve()
     flags = f"--remap-path-prefix={source}=/source --remap-path-prefix={home}=/cargo"
     cache = work.cross.resolve() / "cache"
     return {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
-        "RUSTC": str(_compiler(work, target)),
+        "RUSTC": str(_compiler(work, target, own)),
         "RUSTFLAGS": flags,
         "CARGO_PROFILE_RELEASE_STRIP": "symbols",
         "CARGO_ZIGBUILD_CACHE_DIR": str(cache),
@@ -112,11 +121,11 @@ def _environment(work: Work, source: Path, target: str) -> dict[str, str]:
     }
 
 
-def _compiler(work: Work, target: str) -> Path | str:
-    """A rustc with the standard library of the target: the machine's, else Debian's."""
+def _compiler(work: Work, target: str, allowed: bool) -> Path | str:
+    """A rustc with the target's standard library: the machine's if allowed, else Debian's."""
     need("cargo")
     own = os.environ.get("RUSTC", "rustc")
-    if has_target(own, target):
+    if allowed and has_target(own, target):
         return own
     need("mmdebstrap")
     script = work.cross.resolve() / "rustc"

@@ -1,12 +1,58 @@
-"""How many cores this process may keep busy: its affinity, and the quota of its control group."""
+"""How many cores this process may keep busy: affinity, kind of core, control group's quota."""
 
 import math
 import os
 from pathlib import Path
 
+#: ``CPU part`` of Arm's Cortex-A76 in /proc/cpuinfo.
+A76 = "0xd0b"
+
+
+def parts(root: Path = Path("/")) -> dict[int, str]:
+    """Arm's number of the kind of each core: processor -> ``CPU part``.
+
+    Args:
+        root: where ``proc`` is mounted.
+
+    Returns:
+        nothing on another architecture, where reading the file can cost milliseconds.
+    """
+    found: dict[int, str] = {}
+    processor = -1
+    for line in _words(root / "proc/cpuinfo", split="\n") if _is_arm() else ():
+        name, _, value = (word.strip() for word in line.partition(":"))
+        if name == "processor" and value.isdecimal():
+            processor = int(value)
+        elif name == "CPU part":
+            found[processor] = value
+    return found
+
+
+def counted(root: Path = Path("/")) -> list[int]:
+    """The cores of this process's affinity; of a chip with Cortex-A76 and smaller ones, its A76.
+
+    A matrix product is split into equal parts, one per thread: on a smaller core the part takes
+    longer and all others wait for it.
+
+    Args:
+        root: where ``proc`` is mounted.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+    else:
+        allowed = list(range(os.cpu_count() or 1))
+    kind = parts(root)
+    return [core for core in allowed if kind.get(core) == A76] or allowed
+
+
+def _is_arm() -> bool:
+    return os.uname().machine in ("aarch64", "armv8l", "armv7l")
+
 
 def available(root: Path = Path("/")) -> int:
     """Count the cores, at least 1.
+
+    Of a chip that has Cortex-A76 and smaller cores only the Cortex-A76 count.
 
     A container with ``--cpus 1.5`` sees every core of its machine; threads beyond its quota only
     make the kernel stop all of them for the rest of each period. A part of a core counts as one,
@@ -17,11 +63,7 @@ def available(root: Path = Path("/")) -> int:
 
     Source: Linux ``admin-guide/cgroup-v2``, ``cpu.max``; ``scheduler/sched-bwc`` for version 1.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    return max(1, math.ceil(min(cores, _quota(root))))
+    return max(1, math.ceil(min(len(counted(root)), _quota(root))))
 
 
 def _quota(root: Path) -> float:

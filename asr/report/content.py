@@ -3,7 +3,8 @@
 import statistics
 from collections.abc import Sequence
 
-from asr.bench.record import BUCKETS, TOTAL, Bench, Pairs
+from asr.bench import heat
+from asr.bench.record import BUCKETS, TOTAL, Bench, Heat, Pairs
 from asr.bench.summary import INCLUDES
 from asr.report import before_after, charts, words
 from asr.report.blocks import Figure, Report, Section, Table
@@ -188,6 +189,13 @@ def _texts(run: Bench) -> Section:
     return Section("Text beside time", [Table(head, rows, (0,))])
 
 
+def _heat(found: Heat) -> str:
+    degrees = [
+        f"{c:.0f}" if c is not None else "?" for c in (found.celsius_start, found.celsius_end)
+    ]
+    return f"{' to '.join(degrees)} °C; {', '.join(heat.words(found)) or 'clock not held down'}"
+
+
 def _machine(run: Bench) -> Section:
     noise, tool, model = run.noise, run.tool, run.model
     again = ", measured once more" if noise.repeated else ""
@@ -196,6 +204,7 @@ def _machine(run: Bench) -> Section:
         ["fingerprint", run.machine.fingerprint],
         ["noise", f"{noise.class_}{again}: probe x{noise.probe_ratio:.2f}, steal "
                   f"{100 * noise.steal_share:.1f} %, load {noise.load_1min:.1f}"],
+        *([["heat", _heat(run.heat)]] if run.heat else []),
         ["page cache", run.options.page_cache],
         ["build", f"{tool.rust or 'compiler not told'}, {tool.profile}, {tool.backend}; ONNX "
                   f"Runtime {tool.onnxruntime}, Python {tool.python}, NumPy {tool.numpy}"],

@@ -7,6 +7,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use rust_fe::config::{FbankConfig, Window};
+use rust_fe::cut::{Cutter, window_samples};
+use rust_fe::energy::{Energy, Meaning};
 use rust_fe::fbank::Fbank;
 use rust_fe::phrases::{Mode, Phrases};
 use rust_fe::simd::Backend;
@@ -24,6 +26,9 @@ const RECIPE: FbankConfig = FbankConfig {
     preemphasis: 0.97,
     sample_scale: 32_768.0,
 };
+
+/// Samples in a second of what is cut.
+const RATE: usize = 16_000;
 
 /// Columns of scores: the vocabulary of `SenseVoice`, and a small one.
 const VOCAB: usize = 25_055;
@@ -79,6 +84,30 @@ fn prepare(stage: &str, backend: Backend) -> Option<Box<dyn FnMut()>> {
                     Mode::One,
                     backend,
                 )));
+            })
+        }
+        "energy" => {
+            let (audio, window) = (noise(10 * RATE, 0.5), window_samples(RATE as u32));
+            Box::new(move || {
+                let (mut energy, mut scores) = (Energy::new(window, Meaning::Speech), Vec::new());
+                energy.feed(black_box(&audio), &mut scores);
+                energy.finish(&mut scores);
+                drop(black_box(scores));
+            })
+        }
+        "cut" => {
+            let scores: Vec<f32> = noise(60 * RATE / window_samples(RATE as u32), 0.5)
+                .iter()
+                .map(|score| score + 0.5)
+                .collect();
+            Box::new(move || {
+                let Ok(mut cutter) = Cutter::new(RATE as u32, 20.0) else {
+                    return;
+                };
+                for &score in black_box(&scores) {
+                    black_box(cutter.push(score));
+                }
+                black_box(cutter.finish(60 * RATE));
             })
         }
         _ => return None,
