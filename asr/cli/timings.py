@@ -144,6 +144,8 @@ def _weight_preparation_ms(recognizer: "Recognizer") -> float:
     if recognizer.engine.preparation.network is not None:
         return 0.0
     network = recognizer.layout.network
+    if not isinstance(recognizer.engine, OrtEngine):
+        return 0.0  # the others keep it to themselves
     data = read_model(network)
     threads = recognizer.engine.threads
 
