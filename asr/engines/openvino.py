@@ -54,7 +54,7 @@ class OpenVinoEngine:
         except Exception as error:  # the runtime's own exceptions share no base class
             raise LayoutError(
                 f"{network}: expected a network that OpenVINO {_version()} can load, found one it "
-                f"refuses ({first_line(error)}); take another engine, or the file before asr optimize"
+                f"refuses ({first_line(error)}); take another engine, or a file as exported"
             ) from None
         self.description = f"OpenVINO {_version()}, CPU" + ("" if exact else ", its own precision")
         self.threads = threads

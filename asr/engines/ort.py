@@ -240,7 +240,7 @@ def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types
 
 def _provider(ort: Any, name: str) -> str:  # noqa: ANN401 - the runtime has no types
     """A provider's full name, if this build has it."""
-    known = {p.lower(): p for p in ort.get_all_providers()}
+    known: dict[str, str] = {p.lower(): p for p in ort.get_all_providers()}
     found = known.get(name.lower()) or known.get(f"{name.lower()}executionprovider")
     if found is None:
         raise UsageError(

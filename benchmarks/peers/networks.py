@@ -1,0 +1,73 @@
+"""The networks of the comparison: a folder with one file each, from the full-size reference."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from asr.errors import LayoutError, MissingToolError
+from asr.hub.store import digest
+
+#: Name of the folder in the reference, its int8 file, and what else a program needs.
+LAYOUTS = {
+    "sherpa": ("sherpa-torchscript-13-logits", "model.int8.onnx", ("tokens.txt",)),
+    "funasr": (
+        "funasr-torchscript-14-logits",
+        "model_quant.onnx",
+        ("am.mvn", "config.yaml", "tokens.json", "*.bpe.model"),
+    ),
+}
+
+
+def prepare(reference: Path, work: Path) -> None:
+    """Make ``fp32-``, ``int8-``, ``lossless-`` and ``best-LAYOUT`` below the work folder.
+
+    The first two are links. What is there is left as it is.
+
+    Args:
+        reference: as ``models/reference/make.py --size full`` writes it.
+        work: where to make them; 1 GB.
+
+    Raises:
+        LayoutError: the reference is not there.
+        MissingToolError: ``asr optimize`` fails.
+    """
+    for layout, (folder, int8, others) in LAYOUTS.items():
+        source = reference / folder
+        if not (source / int8).is_file():
+            raise LayoutError(
+                f"{source / int8}: expected the full-size reference network, found none; make it "
+                "with models/reference/make.py --size full, or name its folder with --networks"
+            )
+        for kind, network in (("fp32", "model.onnx"), ("int8", int8)):
+            _link(source, work / f"{kind}-{layout}", (network, *others))
+        _optimize(work / f"fp32-{layout}", work / f"best-{layout}", "--quantize", "int8")
+        _optimize(work / f"int8-{layout}", work / f"lossless-{layout}")
+
+
+def _link(source: Path, folder: Path, patterns: tuple[str, ...]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (found for pattern in patterns for found in source.glob(pattern)):
+        link = folder / path.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.resolve())
+
+
+def _optimize(model: Path, folder: Path, *options: str) -> None:
+    if (folder / "optimize.json").is_file():
+        return
+    command = [str(Path(sys.executable).with_name("asr")), "optimize", str(model), "-o",
+               str(folder), "--threads", "1", *options]  # fmt: skip
+    if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+        raise MissingToolError(f"{model}: asr optimize failed; what it said stands above")
+
+
+def facts(work: Path) -> dict[str, dict[str, object]]:
+    """Bytes and checksum of every network file, by folder."""
+    found: dict[str, dict[str, object]] = {}
+    for folder in sorted(work.glob("*-*/")):
+        for path in sorted(folder.glob("model*")):
+            found[f"{folder.name}/{path.name}"] = {
+                "bytes": path.stat().st_size,
+                "sha256": digest(path),
+            }
+    return found
