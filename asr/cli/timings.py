@@ -139,7 +139,7 @@ def _weight_preparation_ms(recognizer: "Recognizer") -> float:
 
     The runtime does it inside session creation and tells nobody, so it is the median difference
     of three pairs of further sessions, with and without it, made after all timed calls. The
-    weights of a prepared network are in that order already, and other engines keep it to themselves.
+    weights of a prepared network are in that order already; other engines do not tell.
     """
     engine = recognizer.engine
     if engine.preparation.network is not None or not isinstance(engine, OrtEngine):

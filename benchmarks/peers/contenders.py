@@ -55,14 +55,19 @@ class Entry:
         program: a key of ``PROGRAMS``.
         network: folder of the network, below the work folder; see ``networks.py``.
         says: what the row shows.
-        precision: of the linear layers, for the share of the physical limit.
+        how: ours only: ``quantize`` and nothing are prepared by the first load, as ``--quantize
+            int8`` and ``asr transcribe`` do it; ``as-is`` is ``--no-optimize``.
     """
 
     name: str
     program: str
     network: str
     says: str
-    precision: str = "int8"
+    how: str = ""
+
+    def loaded(self, threads: int) -> tuple[str, ...]:
+        """Arguments of a worker that loads the network."""
+        return (str(threads), *([self.how] if self.how else []))
 
     def contender(self, function: str, work: Path, *arguments: object) -> Contender:
         """What ``asr.bench.measure.Worker`` starts."""
@@ -73,29 +78,32 @@ class Entry:
             function,
             (str(work / self.network), *map(str, arguments)),
             str(program.python),
-            QUIET,
+            environment(work),
         )
 
 
-#: No telemetry, and no thread pool of NumPy's beside the network's; where our package is.
-QUIET = {
-    "ORT_DISABLE_TELEMETRY": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "PYTHONPATH": f"{ROOT}:{WORKERS}",
-}
+def environment(work: Path) -> dict[str, str]:
+    """No telemetry, no threads of NumPy's beside the network's; our package; a cache of our own."""
+    return {
+        "ORT_DISABLE_TELEMETRY": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": f"{ROOT}:{WORKERS}",
+        "XDG_CACHE_HOME": str(work / "cache"),
+    }
 
 
 def _of(layout: str, peer: str) -> tuple[Entry, ...]:
     """One layout's: ours, its peer, and both with the other's file."""
     return (
-        Entry(f"ours/{layout}", "ours", f"best-{layout}", "our int8 file, every pass"),
-        Entry(f"ours-lossless/{layout}", "ours", f"lossless-{layout}",
+        Entry(f"ours/{layout}", "ours", f"fp32-{layout}",
+              "int8 made from the fp32 file, every pass", "quantize"),
+        Entry(f"ours-lossless/{layout}", "ours", f"int8-{layout}",
               "the peer's int8 file, lossless passes only"),
         Entry(f"ours-as-is/{layout}", "ours", f"int8-{layout}",
-              "the peer's int8 file, nothing changed"),
+              "the peer's int8 file, nothing changed", "as-is"),
         Entry(peer, peer, f"int8-{layout}", "as shipped, its int8 file"),
-        Entry(f"{peer} fp32", peer, f"fp32-{layout}", "as shipped, fp32", "fp32"),
+        Entry(f"{peer} fp32", peer, f"fp32-{layout}", "as shipped, fp32"),
         Entry(f"{peer} + our file", peer, f"best-{layout}", "the peer with our int8 file"),
     )  # fmt: skip
 
@@ -106,9 +114,9 @@ ENTRIES = {
         *_of("sherpa", "sherpa-onnx"),
         *_of("funasr", "funasr-onnx"),
         Entry("ours-ort128/sherpa", "ours-ort128", "best-sherpa",
-              "ours on the ONNX Runtime that sherpa-onnx brings"),
+              "ours on the ONNX Runtime that sherpa-onnx brings", "as-is"),
         Entry("openvino fp32", "openvino", "fp32-funasr",
-              "our pipeline on OpenVINO, as it sets itself up", "bf16"),
+              "our pipeline on OpenVINO, as it sets itself up"),
     )
 }  # fmt: skip
 

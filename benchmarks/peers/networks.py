@@ -19,13 +19,13 @@ LAYOUTS = {
 
 
 def prepare(reference: Path, work: Path) -> None:
-    """Make ``fp32-``, ``int8-``, ``lossless-`` and ``best-LAYOUT`` below the work folder.
+    """Make ``fp32-``, ``int8-`` and ``best-LAYOUT`` below the work folder.
 
-    The first two are links. What is there is left as it is.
+    The first two are links; the last is our int8 file, for the peers. What is there stays.
 
     Args:
         reference: as ``models/reference/make.py --size full`` writes it.
-        work: where to make them; 1 GB.
+        work: where to make them; 0.5 GB.
 
     Raises:
         LayoutError: the reference is not there.
@@ -41,7 +41,6 @@ def prepare(reference: Path, work: Path) -> None:
         for kind, network in (("fp32", "model.onnx"), ("int8", int8)):
             _link(source, work / f"{kind}-{layout}", (network, *others))
         _optimize(work / f"fp32-{layout}", work / f"best-{layout}", "--quantize", "int8")
-        _optimize(work / f"int8-{layout}", work / f"lossless-{layout}")
 
 
 def _link(source: Path, folder: Path, patterns: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import limit
-from contenders import ENTRIES, MAIN, PROGRAMS, QUIET, WORKERS, Entry
+from contenders import ENTRIES, MAIN, PROGRAMS, WORKERS, Entry, environment
 from rapidfuzz.distance import Levenshtein
 from sounds import network_rows, write_sound
 
@@ -95,12 +95,12 @@ def _workers(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     given = {
         "front_end": (path,),
         "decode": (str(network_rows(row.seconds)),),
-    }.get(row.kind, (str(row.threads),))
+    }.get(row.kind)
     call = (path,) if warm else ()
     samples: Samples = {name: {"wall_ns": [], "cpu_ns": []} for name in row.names}
     with contextlib.ExitStack() as stack:
         workers = {
-            name: stack.enter_context(Worker(_contender(name, row.kind, work, given), cores))
+            name: stack.enter_context(Worker(_contender(name, row, work, given), cores))
             for name in row.names
         }
         for worker in workers.values():
@@ -115,9 +115,10 @@ def _workers(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     return samples
 
 
-def _contender(name: str, kind: str, work: Path, given: Sequence[str]) -> Contender:
+def _contender(name: str, row: Row, work: Path, given: Sequence[str] | None) -> Contender:
+    """A worker with its arguments: those given, or threads and how the network is loaded."""
     entry = ENTRIES.get(name) or Entry(name, name, "int8-funasr", "a front end alone")
-    return entry.contender(kind, work, *given)
+    return entry.contender(row.kind, work, *(given or entry.loaded(row.threads)))
 
 
 def _fresh(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
@@ -140,9 +141,9 @@ def _fresh_once(
 ) -> dict[str, float]:
     program = PROGRAMS[entry.program]
     command = [str(program.python), str(WORKERS / "fresh.py"), str(WORKERS / program.worker),
-               str(work / entry.network), str(threads), path]  # fmt: skip
+               path, str(work / entry.network), *entry.loaded(threads)]  # fmt: skip
     start_ns = time.perf_counter_ns()
-    ended = spawn(command, name=entry.name, cores=cores, environment=QUIET)
+    ended = spawn(command, name=entry.name, cores=cores, environment=environment(work))
     told = json.loads(ended.out.splitlines()[-1])
     return {
         "wall_ns": told["text_at_ns"] - start_ns,
@@ -180,19 +181,20 @@ AGREEMENTS = {
 def _agreement(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     """Share of rows (sherpa-onnx: tokens) that say what the fp32 network of the program says."""
     paths = [str(sound(work, seconds)) for seconds in (5.6, 15, 30)]
-    heard: dict[tuple[str, str], list[list[int]]] = {}
+    heard: dict[tuple[str, str, str], list[list[int]]] = {}
 
     def ids(entry: Entry) -> list[list[int]]:
-        key = entry.program, entry.network
+        key = entry.program, entry.network, entry.how
         if key not in heard:
-            with Worker(entry.contender("answers", work, 1), cores) as worker:
+            with Worker(entry.contender("answers", work, *entry.loaded(1)), cores) as worker:
                 heard[key] = [json.loads(worker.run(path).value) for path in paths]
         return heard[key]
 
     found: Samples = {}
     for name, fp32 in AGREEMENTS.items():
         entry = ENTRIES[name]
-        reference = ids(Entry("fp32", entry.program, fp32, ""))
+        how = "as-is" if entry.program == "ours" else ""
+        reference = ids(Entry("fp32", entry.program, fp32, "", how))
         found[name] = {
             "agreement": [same(a, b) for a, b in zip(ids(entry), reference, strict=True)]
         }

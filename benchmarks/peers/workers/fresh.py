@@ -1,6 +1,6 @@
 """A fresh process from nothing to a first text: run by rows.py in each contender's environment.
 
-    python fresh.py WORKER.py MODEL THREADS FILE
+    python fresh.py WORKER.py FILE MODEL THREADS [HOW]
 
 Prints one JSON object: nanoseconds of wall and CPU time of the imports, the load and the first
 call, and when the text was there, on the clock that all processes of a machine share.
@@ -13,7 +13,7 @@ import sys
 import time
 
 
-def main(worker: str, model: str, threads: str, path: str) -> None:
+def main(worker: str, path: str, *loaded: str) -> None:
     """Import, load, hear, tell."""
     offered = runpy.run_path(worker)
     marks = [(time.perf_counter_ns(), time.process_time_ns())]
@@ -24,7 +24,7 @@ def main(worker: str, model: str, threads: str, path: str) -> None:
     for module in offered["IMPORTS"]:
         importlib.import_module(module)
     mark()
-    run = offered["warm"](model, threads)
+    run = offered["warm"](*loaded)
     mark()
     text = run(path)
     mark()

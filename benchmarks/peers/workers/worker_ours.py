@@ -10,22 +10,23 @@ T = TypeVar("T")
 IMPORTS = ("onnxruntime", "asr.recognizer", "soundfile", "sentencepiece")
 
 
-def load(model: str, threads: str) -> "Recognizer":  # noqa: F821 - imported when loaded
-    """Load a folder; a file prepared for this machine is used, as `asr transcribe` does."""
+def load(model: str, threads: str, how: str = "") -> "Recognizer":  # noqa: F821 - imported later
+    """Load a folder; ``how`` is ``quantize``, ``as-is``, or nothing, as contenders.py has it."""
     from asr.recognizer import Recognizer
 
-    return Recognizer.load(model, threads=int(threads))
+    quantize = "int8" if how == "quantize" else None
+    return Recognizer.load(model, threads=int(threads), optimize=how != "as-is", quantize=quantize)
 
 
-def warm(model: str, threads: str) -> Callable[[str], str]:
+def warm(model: str, threads: str, how: str = "") -> Callable[[str], str]:
     """Read a file, return its text."""
-    recognizer = load(model, threads)
+    recognizer = load(model, threads, how)
     return lambda path: recognizer.transcribe(path, piece_s=60.0).text
 
 
-def long(model: str, threads: str) -> Callable[[str], str]:
+def long(model: str, threads: str, how: str = "") -> Callable[[str], str]:
     """A long file in pieces of at most 20 s, all of it heard: what the peers are given too."""
-    recognizer = load(model, threads)
+    recognizer = load(model, threads, how)
     return lambda path: recognizer.transcribe(path, vad=False).text
 
 
@@ -78,9 +79,9 @@ class _Outside:
         return value
 
 
-def outside(model: str, threads: str) -> Callable[[str], str]:
+def outside(model: str, threads: str, how: str = "") -> Callable[[str], str]:
     """CPU nanoseconds of a warm call outside the network, as text."""
-    recognizer = load(model, threads)
+    recognizer = load(model, threads, how)
 
     def run(path: str) -> str:
         observer, start_ns = _Outside(), time.process_time_ns()
@@ -90,9 +91,9 @@ def outside(model: str, threads: str) -> Callable[[str], str]:
     return run
 
 
-def answers(model: str, threads: str) -> Callable[[str], str]:
+def answers(model: str, threads: str, how: str = "") -> Callable[[str], str]:
     """The best id of every row of a file, as JSON."""
-    recognizer = load(model, threads)
+    recognizer = load(model, threads, how)
 
     def run(path: str) -> str:
         kept: list[int] = []
