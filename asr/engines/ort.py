@@ -176,11 +176,17 @@ class OrtEngine:
 
         Raises:
             EngineError: as it says.
+            MissingToolError: it does not tell.
         """
         if provider not in self._session.get_providers():
             raise EngineError(
                 f"{provider}: expected a provider that works here, found that ONNX Runtime gave it "
                 "up for the CPU; check its driver and libraries, or leave --engine out"
+            )
+        if not hasattr(self._session, "get_provider_graph_assignment_info"):
+            raise MissingToolError(
+                f"{provider}: expected ONNX Runtime 1.24 or later, which tells where nodes run, found "
+                f"{import_runtime().__version__}; install a later version"
             )
         if not self.placement.get(provider):
             raise EngineError(
