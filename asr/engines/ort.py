@@ -185,8 +185,8 @@ class OrtEngine:
             )
         if not hasattr(self._session, "get_provider_graph_assignment_info"):
             raise MissingToolError(
-                f"{provider}: expected ONNX Runtime 1.24 or later, which tells where nodes run, found "
-                f"{import_runtime().__version__}; install a later version"
+                f"{provider}: expected ONNX Runtime 1.24 or later, which tells where nodes run, "
+                f"found {import_runtime().__version__}; install a later version"
             )
         if not self.placement.get(provider):
             raise EngineError(
