@@ -15,9 +15,10 @@
 #define LANES 12
 #define ROUNDS 20000
 
+/* CPU seconds: what a core does while it is ours, on a busy machine too. */
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
