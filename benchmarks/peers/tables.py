@@ -81,9 +81,14 @@ def share(
 ) -> float | None:
     """Least time of the network over the CPU time of a call, in percent; None if unknown."""
     peaks = result.peaks()
-    if not peaks or row["kind"] != "warm" or (precision == "int8" and not peaks["int8_gops"]):
+    if not _told(peaks, precision) or row["kind"] != "warm":
         return None
     return 100 * least_ms(network_rows(row["seconds"]), peaks, precision) / (cpu.median / 1e6)
+
+
+def _told(peaks: Mapping[str, float], precision: str) -> bool:
+    """Whether the probe knows this CPU's multipliers."""
+    return bool(peaks.get("fp32_gflops")) and (precision != "int8" or bool(peaks["int8_gops"]))
 
 
 def fresh(result: Result, key: str) -> str:
@@ -156,7 +161,7 @@ def limits(result: Result) -> str:
     peaks = result.peaks()
     least = ", ".join(
         f"{s:g} s {least_ms(network_rows(s), peaks):.0f} ms" for s in (5.6, 15, 30)
-    ) if peaks["int8_gops"] else "unknown: no byte multiplier on this CPU"  # fmt: skip
+    ) if _told(peaks, "int8") else "unknown on this CPU"  # fmt: skip
     head = ("cores", "int8 GOP/s", "fp32 GFLOP/s", "memory read GB/s")
     return f"{table(head, lines)}\n\nLeast time of the network, int8, one core: {least}."
 
