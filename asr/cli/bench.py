@@ -165,11 +165,14 @@ def _check(options: argparse.Namespace) -> None:
 
     from asr import _rust_fe
     from asr.bench import installs, machine
+    from asr.engines import named
     from asr.errors import NoisyError, SystemAccessError, UsageError
 
     if len(options.engine or ()) > (1 if options.against else 2):
         raise UsageError("--engine: expected two at most, and one with --against: a comparison "
                          "changes one thing")  # fmt: skip
+    for name in options.engine or ():
+        named.check(name)
     pairs = "--against, or --engine twice"
     unfit, why = (_ALONE_ONLY, "not used with") if _in_pairs(options) else (_AGAINST_ONLY, "needs")
     for name in unfit:
@@ -245,9 +248,9 @@ def _against(options: argparse.Namespace, workload: Workload, folder: Path) -> P
     )
     here = installs.snapshot(folder / "b")
     if options.against:
-        engine = (options.engine or [None])[0]
-        a = replace(installs.find(options.against, folder / "a", _progress), engine=engine)
-        b = replace(here, engine=engine)
+        a, b = installs.find(options.against, folder / "a", _progress), here
+        if options.engine:
+            a, b = (replace(side, engine=options.engine[0]) for side in (a, b))
     else:
         a, b = (replace(here, label=engine, engine=engine) for engine in options.engine)
     return versus.compare(a, b, workload, asked, _progress)

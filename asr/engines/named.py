@@ -16,6 +16,17 @@ def is_default(name: str) -> bool:
     return name.lower() in (DEFAULT_ENGINE, "ort:cpu", "ort:cpuexecutionprovider")
 
 
+def check(name: str) -> None:
+    """Refuse what is no engine's name, without loading anything.
+
+    Raises:
+        UsageError: it is none.
+    """
+    kind, colon, provider = name.partition(":")
+    if name != "openvino" and (kind != "ort" or (colon and not provider)):
+        raise UsageError(f"engine: expected ort, ort:PROVIDER or openvino, found {name!r}")
+
+
 def open_engine(name: str, network: Path, threads: int) -> Engine:
     """Load a network into the engine of a name.
 
@@ -32,18 +43,16 @@ def open_engine(name: str, network: Path, threads: int) -> Engine:
         LayoutError: the engine cannot read the network.
         SystemAccessError: the file cannot be read.
     """
-    kind, _, provider = name.partition(":")
-    if kind == "ort":
-        return OrtEngine(
-            read_model(network),
-            name=str(network),
-            threads=threads,
-            folder=network.parent,
-            preparation=UNPREPARED,
-            provider=provider or CPU,
-        )
+    check(name)
     if name == "openvino":
         from asr.engines.openvino import OpenVinoEngine
 
         return OpenVinoEngine(network, threads=threads)
-    raise UsageError(f"engine: expected ort, ort:PROVIDER or openvino, found {name!r}")
+    return OrtEngine(
+        read_model(network),
+        name=str(network),
+        threads=threads,
+        folder=network.parent,
+        preparation=UNPREPARED,
+        provider=name.partition(":")[2] or CPU,
+    )

@@ -42,6 +42,7 @@ PROGRAMS = {
         ("funasr-onnx", "onnxruntime", "kaldi-native-fbank", "numpy"),
     ),
     "openvino": Program("worker_openvino.py", ".venv-openvino", ("openvino", "numpy")),
+    "lele": Program("worker_lele.py", None, ()),
     "asrfront": Program("worker_asrfront.py", ".venv-asrfront", ("asrfront", "numpy")),
 }
 
@@ -117,6 +118,7 @@ ENTRIES = {
               "ours on the ONNX Runtime that sherpa-onnx brings", "as-is"),
         Entry("openvino fp32", "openvino", "fp32-funasr",
               "our pipeline on OpenVINO, as it sets itself up"),
+        Entry("lele", "lele", "int8-sherpa", "our pipeline on that file as lele compiles it"),
     )
 }  # fmt: skip
 

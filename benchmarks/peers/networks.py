@@ -1,5 +1,6 @@
 """The networks of the comparison: a folder with one file each, from the full-size reference."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,10 @@ LAYOUTS = {
         ("am.mvn", "config.yaml", "tokens.json", "*.bpe.model"),
     ),
 }
+
+
+#: Where lele's network becomes a library.
+LELE = Path(__file__).resolve().with_name("lele")
 
 
 def prepare(reference: Path, work: Path) -> None:
@@ -41,6 +46,32 @@ def prepare(reference: Path, work: Path) -> None:
         for kind, network in (("fp32", "model.onnx"), ("int8", int8)):
             _link(source, work / f"{kind}-{layout}", (network, *others))
         _optimize(work / f"fp32-{layout}", work / f"best-{layout}", "--quantize", "int8")
+
+
+def build_lele(work: Path) -> None:
+    """Let lele compile sherpa-onnx's int8 network into Rust, and Cargo that, into ``work/lele``.
+
+    Raises:
+        MissingToolError: Cargo is not there, or fails.
+    """
+    built = work / "lele"
+    if (built / "release/liblele_sensevoice.so").is_file():
+        return
+    built.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **os.environ,
+        "LELE_NETWORK": str((work / "int8-sherpa/model.int8.onnx").resolve()),
+        "LELE_WEIGHTS": str(built / "weights.bin"),
+        "CARGO_TARGET_DIR": str(built),
+        "RUSTFLAGS": "-C target-cpu=native",  # what its authors measure
+    }
+    command = ["cargo", "build", "--release", "--locked", "--quiet"]
+    try:
+        code = subprocess.run(command, cwd=LELE, env=environment, check=False).returncode
+    except OSError as error:
+        raise MissingToolError(f"cargo: cannot be started: {error.strerror}") from None
+    if code:
+        raise MissingToolError(f"{LELE}: cargo build failed; what it said stands above")
 
 
 def _link(source: Path, folder: Path, patterns: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ Samples = dict[str, dict[str, list[float]]]
 
 FAIRNESS = tuple(ENTRIES)
 FRESH = (*MAIN, "ours-lossless/sherpa", "ours-lossless/funasr", "sherpa-onnx fp32",
-         "funasr-onnx fp32", "openvino fp32")  # fmt: skip
+         "funasr-onnx fp32", "openvino fp32", "lele")  # fmt: skip
 FRONT_ENDS = ("ours/funasr", "asrfront", "funasr-onnx")
 DECODERS = ("ours/funasr", "funasr-onnx")
 
@@ -171,6 +171,7 @@ AGREEMENTS = {
     "ours-lossless/sherpa": "fp32-sherpa",
     "ours-as-is/sherpa": "fp32-sherpa",
     "sherpa-onnx": "fp32-sherpa",
+    "lele": "fp32-sherpa",
     "ours/funasr": "fp32-funasr",
     "ours-lossless/funasr": "fp32-funasr",
     "ours-as-is/funasr": "fp32-funasr",
@@ -193,8 +194,9 @@ def _agreement(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     found: Samples = {}
     for name, fp32 in AGREEMENTS.items():
         entry = ENTRIES[name]
-        how = "as-is" if entry.program == "ours" else ""
-        reference = ids(Entry("fp32", entry.program, fp32, "", how))
+        program = "ours" if entry.program == "lele" else entry.program
+        how = "as-is" if program == "ours" else ""
+        reference = ids(Entry("fp32", program, fp32, "", how))
         found[name] = {
             "agreement": [same(a, b) for a, b in zip(ids(entry), reference, strict=True)]
         }

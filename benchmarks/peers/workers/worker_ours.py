@@ -93,7 +93,11 @@ def outside(model: str, threads: str, how: str = "") -> Callable[[str], str]:
 
 def answers(model: str, threads: str, how: str = "") -> Callable[[str], str]:
     """The best id of every row of a file, as JSON."""
-    recognizer = load(model, threads, how)
+    return rows_of(load(model, threads, how))
+
+
+def rows_of(recognizer: "Recognizer") -> Callable[[str], str]:  # noqa: F821
+    """The same of any recogniser of ours."""
 
     def run(path: str) -> str:
         kept: list[int] = []
