@@ -82,7 +82,7 @@ test-python: $(VENV)/built edge ## Python tests
 	@HYPOTHESIS_PROFILE=$${CI:+ci} $(BIN)/python -m pytest -q -m "not system" tests
 
 .PHONY: test-system
-test-system: $(VENV)/built .venv-peers/ready ## system calls, cold start, races; needs strace, hyperfine and the peers
+test-system: $(VENV)/built .venv-peers/ready .venv-openvino/ready ## system calls, cold start, races; needs strace, hyperfine and the peers
 	@echo "== system tests"
 	@$(BIN)/python -m pytest -q -rP -m system tests
 
@@ -102,21 +102,32 @@ golden: .venv-golden/ready ## make the expected values anew from the pinned refe
 	.venv-golden/bin/python golden/make.py
 	@git --no-pager diff --stat -- golden/expected
 
-.venv-peers/ready: benchmarks/peers/requirements.txt
-	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	@.venv-peers/bin/python -m pip install --quiet -r benchmarks/peers/requirements.txt
+.venv-%/ready: benchmarks/peers/requirements-%.txt
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet -r $<
 	@touch $@
+
+PEERS_READY := $(foreach name,peers sherpa-onnx asrfront openvino ort128,.venv-$(name)/ready)
+# The full-size reference networks; made from SenseVoice's own files (ASR_SENSEVOICE_FILES) if absent.
+NETWORKS ?= target/reference-full
+
+$(NETWORKS)/networks.json:
+	@$(MAKE) --no-print-directory .venv-reference/ready
+	.venv-reference/bin/python models/reference/make.py --size full --out $(NETWORKS)
+
+.PHONY: peers-environments
+peers-environments: $(PEERS_READY) ## set up the environments of the peers, 1.5 GB
 
 .PHONY: peers
-peers: .venv-peers/ready ## set up the environment of the peers
+peers: $(VENV)/built peers-environments $(NETWORKS)/networks.json ## against the peers at full size: table, targets; NETWORKS=folder PEERS="--help"
+	$(BIN)/python benchmarks/peers/compare.py --networks $(NETWORKS) $(PEERS)
 
-.venv-ort128/ready: benchmarks/peers/requirements-ort128.txt
-	@test -x .venv-ort128/bin/python || $(PYTHON) -m venv .venv-ort128
-	@.venv-ort128/bin/python -m pip install --quiet -r $<
-	@touch $@
+.PHONY: peers-readme
+peers-readme: $(VENV)/built ## write README's section "How fast" from the recorded result
+	$(BIN)/python benchmarks/peers/compare.py --readme
 
 .PHONY: parity
-parity: $(VENV)/built .venv-peers/ready .venv-ort128/ready ## our tokens against those of the peers' own programs
+parity: $(VENV)/built .venv-peers/ready .venv-sherpa-onnx/ready .venv-ort128/ready ## our tokens against those of the peers' own programs
 	$(BIN)/python benchmarks/peers/parity.py
 
 .venv-reference/ready: models/reference/requirements.txt
@@ -216,4 +227,4 @@ audit: ## licences and sources of the Rust crates (needs cargo-deny)
 
 .PHONY: clean
 clean: ## remove everything that can be made again
-	rm -rf target dist build/deploy $(VENV) .venv-peers .venv-ort128 .venv-golden .venv-reference asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf target dist build/deploy $(VENV) .venv-* asr/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

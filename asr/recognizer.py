@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from asr import audio, ctc, networks, phrases, punctuation, rejection, text, vad
 from asr.engines.base import Engine
+from asr.engines.named import DEFAULT_ENGINE, is_default, open_engine
 from asr.engines.ort import default_threads
 from asr.errors import FrontEndError, LayoutError, UsageError
 from asr.frontend import FrontEnd
@@ -67,6 +68,7 @@ class Recognizer:
         optimize: bool = True,
         quantize: "Literal['int8'] | None" = None,
         progress: Callable[[str], None] | None = None,
+        engine: str = DEFAULT_ENGINE,
         observer: Observer = SILENT,
     ) -> "Recognizer":
         """Load a model.
@@ -78,6 +80,7 @@ class Recognizer:
             model: a model directory, or the name of a built-in model.
             threads: threads of the network; None takes the cores this process may use, at most 4.
             backend: SIMD path of the Rust stages; None takes the best this CPU has.
+            engine: what runs the network, as ``asr.engines.named.open_engine`` says.
             optimize: False runs the network as its file has it, and writes nothing.
             quantize: ``int8`` makes byte weights of the fp32 network, which can change the text.
             progress: told what the first load of a large network does, a line each.
@@ -89,6 +92,7 @@ class Recognizer:
             SystemAccessError: a file cannot be read.
             UsageError: ``threads`` is below 1 or absurd.
             FrontEndError: this CPU cannot run ``backend``.
+            MissingToolError, EngineError: ``engine`` is not to be had here.
         """
         if threads is not None and threads < 1:
             raise UsageError(f"threads: expected 1 or more, found {threads}")
@@ -101,6 +105,7 @@ class Recognizer:
             layout,
             threads=count,
             backend=backend,
+            engine=engine,
             optimize=optimize,
             quantize=quantize,
             progress=progress,
@@ -117,6 +122,7 @@ class Recognizer:
         optimize: bool = True,
         quantize: "Literal['int8'] | None" = None,
         progress: Callable[[str], None] | None = None,
+        engine: str = DEFAULT_ENGINE,
         observer: Observer = SILENT,
     ) -> "Recognizer":
         """Load the model of a directory that is understood already; as ``load`` says."""
@@ -127,11 +133,16 @@ class Recognizer:
             if backend is not None:
                 raise
             raise LayoutError(f"{layout.recipe_file}: {error}") from None
+        if not is_default(engine):
+            if quantize is not None:
+                raise UsageError(f"quantize: expected the engine ort, found {engine}")
+            other = step("session_create", open_engine, engine, layout.network, threads)
+            return cls(layout, front_end, other)
         network = networks.find(
             layout, observer, optimize=optimize, quantize=quantize, tell=progress
         )
-        engine = step("session_create", network.engine, threads)
-        return cls(layout, front_end, engine)
+        loaded = step("session_create", network.engine, threads)
+        return cls(layout, front_end, loaded)
 
     def transcribe(
         self,

@@ -91,7 +91,13 @@ def test_another_text_than_expected_fails_the_run(cli, tmp_path):
         (["--model", "nope"], 4, "nope: expected a model folder or a name"),
         (["--workload", "gone.tsv"], 5, "gone.tsv: cannot read the file"),
         (["-o", "no/such/folder/x.json"], 5, "no/such/folder/x.json: cannot write into its folder"),
-        (["--engine", "other"], 2, "invalid choice: 'other'"),
+        (["--engine", "other"], 2, "expected ort, ort:PROVIDER or openvino, found 'other'"),
+        (["--engine", "ort", "--engine", "other"], 2, "found 'other'"),
+        (["--engine", "ort:"], 2, "found 'ort:'"),
+        (["--engine", "ort"] * 3, 2, "--engine: expected two at most"),
+        (["--engine", "ort", "--engine", "ort:CPU", "--against", "HEAD"], 2, "one with --against"),
+        (["--engine", "ort", "--engine", "openvino", "--cold", "3"], 2, "--cold: not used with"),
+        (["--engine", "openvino", "--quick"], 7, "expected the package openvino"),
     ],
 )
 def test_what_cannot_be_measured_is_said_first(cli, arguments, code, said):
@@ -223,6 +229,26 @@ def test_against_wires_both_versions_to_the_comparison(cli, tmp_path, monkeypatc
     assert (seen["a"], seen["b"], seen["clips"]) == ("v1", "this", 1)
     assert seen["asked"] == versus.Asked(threads=2, mde=0.05)
     assert record.read_pairs(out).clips[0].text_same is same
+
+
+def test_two_engines_are_one_version_that_changes_one_thing(cli, tmp_path, monkeypatch):
+    """The same install twice, named and run by engine; with --against both have the one engine."""
+    seen = []
+    monkeypatch.setattr(
+        versus, "compare", lambda a, b, *_: seen.append((a, b)) or records.pairs(count=4)
+    )
+    this = installs.Install("here", Path("asr"), Path("python"))
+    monkeypatch.setattr(installs, "find", lambda *_: dataclasses.replace(this, label="v1"))
+    monkeypatch.setattr(installs, "snapshot", lambda _: this)
+    some = ["--workload", manifest(tmp_path)]
+    assert cli("bench", "--engine", "ort", "--engine", "openvino", *some).code == 0
+    assert cli("bench", "--engine", "openvino", "--against", "v1", *some).code == 0
+    assert [[(s.label, s.engine) for s in pair] for pair in seen] == [
+        [("ort", "ort"), ("openvino", "openvino")],
+        [("v1", "openvino"), ("here", "openvino")],
+    ]
+    assert seen[0][0].line("transcribe", "x") == ["asr", "transcribe", "x", "--engine", "ort"]
+    assert this.line("inspect") == ["asr", "inspect"]
 
 
 def test_warm_rounds_end_when_the_interval_is_narrow_or_time_is_up():

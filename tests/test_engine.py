@@ -1,13 +1,15 @@
 """asr.engines.ort: named tensors in, named tensors out; failures are our errors, in one line."""
 
 import os
+import re
+import sys
 
 import fakes
 import numpy as np
 import pytest
 
 import asr
-from asr.engines import cores, ort
+from asr.engines import cores, named, ort
 
 
 def engine(threads=1, **network):
@@ -202,3 +204,58 @@ def test_preparation_of_weights_changes_no_result():
         for on in (True, False)
     ]
     assert np.allclose(found[0]["ctc_logits"], found[1]["ctc_logits"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ort", "ort:CPU", "ort:cpuexecutionprovider"])
+def test_the_cpu_has_several_names(name):
+    """All of them are the engine that is taken when nobody asks, with every node on the CPU."""
+    assert named.is_default(name)
+    found = asr.Recognizer.load("tiny-en", threads=1, engine=name).engine
+    assert found.description.endswith(", CPU")
+    assert list(found.placement) == ["CPUExecutionProvider"]
+    assert found.placement["CPUExecutionProvider"] > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("ort:Azure", asr.EngineError, "found none"),
+        ("ort:CUDA", asr.MissingToolError, "onnxruntime-gpu"),
+        ("ort:CUDAExecutionProvider", asr.MissingToolError, "CUDAExecutionProvider: expected"),
+        ("ort:fast", asr.UsageError, "ort:fast"),
+        ("tensorrt", asr.UsageError, "found 'tensorrt'"),
+        ("openvino", asr.MissingToolError, "asr-rtf[openvino]"),
+        ("openvino:GPU", asr.UsageError, "found 'openvino:GPU'"),
+    ],
+)
+def test_an_engine_that_is_not_to_be_had_is_refused(name, error, words, monkeypatch):
+    """Never replaced by the CPU: the Azure provider is in every wheel and would run no node."""
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(error, match=re.escape(words)):
+        asr.Recognizer.load("tiny-en", threads=1, engine=name)
+
+
+def test_a_provider_that_the_runtime_gives_up_is_refused(monkeypatch):
+    """ONNX Runtime drops a provider whose libraries are missing and goes on with the CPU."""
+    session = ort.import_runtime().InferenceSession
+    monkeypatch.setattr(session, "get_providers", lambda _: ["CPUExecutionProvider"])
+    with pytest.raises(asr.EngineError, match="gave it up for the CPU"):
+        ort.OrtEngine(fakes.network(), name="n", threads=1, provider="Azure")
+
+
+def test_a_runtime_that_does_not_tell_where_nodes_run_is_refused_for_others_than_the_cpu(
+    monkeypatch,
+):
+    """Before 1.24 nobody knows whether a provider does anything; on the CPU it does not matter."""
+    tells = "get_provider_graph_assignment_info"
+    session = next(c for c in ort.import_runtime().InferenceSession.__mro__ if tells in vars(c))
+    monkeypatch.delattr(session, tells)
+    assert engine().placement == {}
+    with pytest.raises(asr.MissingToolError, match=r"1\.24"):
+        ort.OrtEngine(fakes.network(), name="n", threads=1, provider="Azure")
+
+
+def test_byte_weights_are_made_for_the_cpu_of_onnx_runtime_only():
+    """Asking another engine for them is a mistake, not something to pass over."""
+    with pytest.raises(asr.UsageError, match="quantize"):
+        asr.Recognizer.load("tiny-en", engine="openvino", quantize="int8")

@@ -60,7 +60,7 @@ def compare(
     times = ours(runs // 2)
     with tempfile.TemporaryDirectory() as folder, measure.on(cores):
         out = Path(folder) / "result.json"
-        asked = shlex.join([str(install.command), *arguments])
+        asked = shlex.join(install.line(*arguments))
         command = [program, "--shell=none", "--style=none", "--warmup=1", f"--runs={runs}",
                    f"--export-json={out}", asked]  # fmt: skip
         done = subprocess.run(  # noqa: S603 - found by the user's own PATH

@@ -34,6 +34,7 @@ class Install:
         environment: variables on top of ours.
         git: its source, where known.
         wheel_bytes: of the wheel it came from, where there was one.
+        engine: that its processes are asked for, as ``--engine`` takes it; None says nothing.
     """
 
     label: str
@@ -42,6 +43,12 @@ class Install:
     environment: Mapping[str, str] = field(default_factory=dict)
     git: Git | None = None
     wheel_bytes: int | None = None
+    engine: str | None = None
+
+    def line(self, *arguments: str) -> list[str]:
+        """The command line for its ``asr``, the engine included."""
+        engine = [] if self.engine is None else ["--engine", self.engine]
+        return [str(self.command), *arguments, *engine]
 
     @property
     def package(self) -> Path:

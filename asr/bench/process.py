@@ -37,7 +37,7 @@ def run(install: Install, arguments: Sequence[str], cores: Sequence[int] | None 
         AsrError: of the class that its exit code stands for.
     """
     return spawn(
-        [str(install.command), *arguments],
+        install.line(*arguments),
         name=f"{install.label}: asr {arguments[0]}",
         cores=cores,
         environment=install.environment,

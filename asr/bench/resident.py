@@ -22,7 +22,7 @@ def resident(settings: str) -> Callable[..., str]:
     """Load a model; the callable does what its first argument says and returns JSON.
 
     Args:
-        settings: JSON of ``model``, ``threads``, ``language``, ``itn``, ``optimize``.
+        settings: JSON of ``model``, ``threads``, ``engine``, ``language``, ``itn``, ``optimize``.
 
     Returns:
         ``call PATH``: one transcription with wall_ns, cpu_ns, stages_ns, text.
@@ -31,7 +31,10 @@ def resident(settings: str) -> Callable[..., str]:
     """
     wanted = json.loads(settings)
     recognizer = Recognizer.load(
-        wanted["model"], threads=wanted["threads"], optimize=wanted["optimize"]
+        wanted["model"],
+        threads=wanted["threads"],
+        engine=wanted["engine"],
+        optimize=wanted["optimize"],
     )
     prepared = recognizer.engine.preparation.network
     folder = prepared.parent if prepared else recognizer.layout.folder

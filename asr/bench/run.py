@@ -32,6 +32,7 @@ from asr.bench.record import (
     State,
 )
 from asr.bench.summary import rtf_rows, summarise
+from asr.engines.named import DEFAULT_ENGINE
 
 Say = Callable[[str], object]
 
@@ -68,7 +69,8 @@ class Run:
         plan: what is asked for.
         workload: the clips.
         say: told what is going on.
-        install: whose command is run fresh; the resident process is always this very version.
+        install: whose command is run fresh, and whose engine; the resident process is always this
+            very version.
     """
 
     def __init__(
@@ -169,6 +171,7 @@ class Run:
         settings = {
             "model": plan.model,
             "threads": plan.threads or threads_on(plan.pin),
+            "engine": self._install.engine or DEFAULT_ENGINE,
             "language": plan.language,
             "itn": plan.itn,
             "optimize": plan.optimize,

@@ -142,7 +142,7 @@ def compare(
             itn=asked.itn,
             seed=0,
             page_cache="warm",
-            engine=facts_b.engine,
+            engine=" against ".join(dict.fromkeys((facts_a.engine, facts_b.engine))),
             pairs=max(p.round for p in pairs) + 1,
             workload=workload.name,
             prepared=facts_b.prepared,

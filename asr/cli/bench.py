@@ -39,7 +39,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="DIR|NAME", help="model folder, or a name (default: tiny-en)"
     )
-    parser.add_argument("--engine", choices=("ort",), default="ort", help="what runs the network")
+    parser.add_argument(
+        "--engine", action="append", metavar="NAME",
+        help="as for asr transcribe; given twice, the second is measured against the first",
+    )  # fmt: skip
     parser.add_argument(
         "--workload", metavar="FILE", help="clips to measure, a .tsv file (default: five shipped)"
     )
@@ -148,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         manifest = Path(options.workload) if options.workload else clips.DEFAULT
         workload = clips.load(manifest, Path(folder))
         found: Bench | Pairs
-        if options.against:
+        if _in_pairs(options):
             found = _against(options, workload, Path(folder))
             text = bench_pairs.pairs_text(found)
         else:
@@ -158,6 +161,11 @@ def run(options: argparse.Namespace) -> int:
         record.write(found, options.output)
     print(text)
     return _verdict(found, strict=options.strict)
+
+
+def _in_pairs(options: argparse.Namespace) -> bool:
+    """Whether two versions, or two engines, take turns."""
+    return bool(options.against) or len(options.engine or ()) > 1
 
 
 #: Options that say nothing about the other kind of measurement.
@@ -174,18 +182,25 @@ def _check(options: argparse.Namespace) -> None:
 
     from asr import _rust_fe
     from asr.bench import installs, machine
+    from asr.engines import named
     from asr.errors import NoisyError, SystemAccessError, UsageError
 
     if options.host:
-        for name in _NOT_HOSTS:
+        for name in (*_NOT_HOSTS, "engine"):
             if getattr(options, name) not in (None, False, "auto"):
                 raise UsageError(f"--{name.replace('_', '-')}: not used with --host")
     elif options.edge:
         raise UsageError("--edge: needs --host python --host edge")
-    unfit, why = (_ALONE_ONLY, "not used with") if options.against else (_AGAINST_ONLY, "needs")
+    if len(options.engine or ()) > (1 if options.against else 2):
+        raise UsageError("--engine: expected two at most, and one with --against: a comparison "
+                         "changes one thing")  # fmt: skip
+    for name in options.engine or ():
+        named.check(name)
+    pairs = "--against, or --engine twice"
+    unfit, why = (_ALONE_ONLY, "not used with") if _in_pairs(options) else (_AGAINST_ONLY, "needs")
     for name in unfit:
         if getattr(options, name) not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')}: {why} --against")
+            raise UsageError(f"--{name.replace('_', '-')}: {why} {pairs}")
     if options.pin and not set(options.pin) <= os.sched_getaffinity(0):
         allowed = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         raise UsageError(f"--pin: this process may use the cores {allowed}")
@@ -212,6 +227,7 @@ def _check(options: argparse.Namespace) -> None:
 def _alone(options: argparse.Namespace, workload: Workload) -> Bench:
     from dataclasses import replace
 
+    from asr.bench import installs
     from asr.bench.plan import Plan
     from asr.bench.run import Run
     from asr.hub import DEFAULT_MODEL
@@ -233,10 +249,13 @@ def _alone(options: argparse.Namespace, workload: Workload) -> Bench:
     asked = {"cold": options.cold, "idle_s": options.idle, "warm_s": options.seconds,
              "warm_up": options.warm_up, "seed": options.seed}  # fmt: skip
     plan = replace(plan, **{name: value for name, value in asked.items() if value is not None})
-    return Run(plan, workload, _progress).measure()
+    install = replace(installs.running(), engine=(options.engine or [None])[0])
+    return Run(plan, workload, _progress, install).measure()
 
 
 def _against(options: argparse.Namespace, workload: Workload, folder: Path) -> Pairs:
+    from dataclasses import replace
+
     from asr.bench import installs, versus
 
     asked = versus.Asked(
@@ -250,8 +269,13 @@ def _against(options: argparse.Namespace, workload: Workload, folder: Path) -> P
         mde=(options.mde or 3.0) / 100,
         max_s=60 * (options.max_minutes or 10.0),
     )
-    a = installs.find(options.against, folder / "a", _progress)
-    b = installs.snapshot(folder / "b")
+    here = installs.snapshot(folder / "b")
+    if options.against:
+        a, b = installs.find(options.against, folder / "a", _progress), here
+        if options.engine:
+            a, b = (replace(side, engine=options.engine[0]) for side in (a, b))
+    else:
+        a, b = (replace(here, label=engine, engine=engine) for engine in options.engine)
     return versus.compare(a, b, workload, asked, _progress)
 
 

@@ -50,6 +50,7 @@ def _facts(recognizer: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - impo
     from asr import _rust_fe
 
     layout, engine = recognizer.layout, recognizer.engine
+    placement = engine.placement
     recipe, vocabulary = layout.front_end, layout.vocabulary
     build = _rust_fe.build_info()
     tags = [t for i in range(len(vocabulary)) if (t := vocabulary.tag(i))]
@@ -86,6 +87,8 @@ def _facts(recognizer: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - impo
         "engine": {
             "runtime": engine.description,
             "prepared": str(engine.preparation),
+            "nodes": ", ".join(f"{count} on {where}" for where, count in placement.items())
+            or "not told by this version of ONNX Runtime",
             "threads": engine.threads,
             "SIMD path": recognizer.front_end.backend,
             "CPU": _cpu(),

@@ -87,7 +87,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:
-    """How the network is made ready: for every command that loads one."""
+    """What runs the network and how it is made ready: for every command that loads one."""
+    parser.add_argument(
+        "--engine",
+        default="ort",
+        metavar="NAME",
+        help="what runs the network: ort, ort:PROVIDER such as ort:CUDA, openvino (default: ort)",
+    )
     ready = parser.add_mutually_exclusive_group()
     ready.add_argument(
         "--no-optimize",
@@ -105,6 +111,7 @@ def network_options(options: argparse.Namespace, *, quiet: bool = False) -> dict
     """The same for ``Recognizer.load``."""
     return {
         "threads": options.threads,
+        "engine": options.engine,
         "optimize": not options.no_optimize,
         "quantize": options.quantize,
         "progress": None if quiet else _tell,

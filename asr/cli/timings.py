@@ -139,13 +139,14 @@ def _weight_preparation_ms(recognizer: "Recognizer") -> float:
 
     The runtime does it inside session creation and tells nobody, so it is the median difference
     of three pairs of further sessions, with and without it, made after all timed calls. The
-    weights of a prepared network are in that order already.
+    weights of a prepared network are in that order already; other engines do not tell.
     """
-    if recognizer.engine.preparation.network is not None:
+    engine = recognizer.engine
+    if engine.preparation.network is not None or not isinstance(engine, OrtEngine):
         return 0.0
     network = recognizer.layout.network
     data = read_model(network)
-    threads = recognizer.engine.threads
+    threads = engine.threads
 
     def create_ns(*, prepack: bool) -> int:
         start_ns = time.perf_counter_ns()

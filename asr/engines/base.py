@@ -54,6 +54,11 @@ class Engine(Protocol):
         """What the network gives."""
         ...
 
+    @property
+    def placement(self) -> Mapping[str, int]:
+        """Where the nodes run: provider or device -> how many; empty if the runtime won't say."""
+        ...
+
     def run(self, inputs: Tensors) -> dict[str, npt.NDArray[Any]]:
         """Run the network once.
 

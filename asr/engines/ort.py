@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU."""
+"""ONNX Runtime: on the CPU, or on a provider asked for by name."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,19 @@ import numpy.typing as npt
 from asr.engines import cores
 from asr.engines.base import TensorInfo, Tensors
 from asr.engines.preparation import SMALL, Preparation
-from asr.errors import EngineError, LayoutError, SystemAccessError
+from asr.errors import (
+    EngineError,
+    LayoutError,
+    MissingToolError,
+    SystemAccessError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     import onnxruntime
+
+#: The provider that every build of ONNX Runtime has, and that is taken when nobody asks.
+CPU = "CPUExecutionProvider"
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -74,7 +83,7 @@ def default_threads() -> int:
 
 
 class OrtEngine:
-    """A network in ONNX Runtime's CPU provider.
+    """A network in ONNX Runtime.
 
     Args:
         model: the bytes of an ``.onnx`` file, or the path of one from ``save_prepared``.
@@ -86,9 +95,15 @@ class OrtEngine:
         profile_prefix: the runtime writes the time of every node to a file that begins so;
             None keeps it from looking.
         preparation: how ``model`` came to be, for whoever asks.
+        provider: what computes, by ONNX Runtime's name; ``cuda`` is ``CUDAExecutionProvider``. It
+            is never replaced by the CPU in silence; nodes that it does not know run there, and
+            ``placement`` counts them.
 
     Raises:
         LayoutError: the runtime cannot read the file (truncated, damaged, too new).
+        UsageError: ONNX Runtime knows no such provider.
+        MissingToolError: this build of ONNX Runtime does not have it.
+        EngineError: it cannot be used here, or no node would run on it.
     """
 
     def __init__(
@@ -101,14 +116,17 @@ class OrtEngine:
         prepack: bool = True,
         profile_prefix: str | None = None,
         preparation: Preparation = SMALL,
+        provider: str = CPU,
     ) -> None:
         ort = import_runtime()
+        provider = _provider(ort, provider)
         options = _options(threads)
         if isinstance(model, Path):  # what the runtime would do at load was done then
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         elif folder is not None:
             entry = "session.model_external_initializers_file_folder_path"
             options.add_session_config_entry(entry, str(folder.absolute()))
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         if not prepack:
             options.add_session_config_entry("session.disable_prepacking", "1")
         if profile_prefix is not None:
@@ -118,14 +136,17 @@ class OrtEngine:
             self._session: onnxruntime.InferenceSession = ort.InferenceSession(
                 str(model) if isinstance(model, Path) else model,
                 options,
-                providers=["CPUExecutionProvider"],
+                providers=[provider] if provider == CPU else [provider, CPU],
             )
         except Exception as error:  # the runtime's own exceptions share no base class
             raise LayoutError(
                 f"{name}: expected a network that ONNX Runtime {ort.__version__} can load, "
-                f"found one it refuses ({_first_line(error)}); download the file again"
+                f"found one it refuses ({first_line(error)}); download the file again"
             ) from None
-        self.description = f"ONNX Runtime {ort.__version__}, CPU"
+        if provider != CPU:
+            self._refuse_the_cpu_alone(provider)
+        where = "CPU" if provider == CPU else provider
+        self.description = f"ONNX Runtime {ort.__version__}, {where}"
         self.threads = threads
         self.preparation = preparation
         self.inputs = tuple(_info(t) for t in self._session.get_inputs())
@@ -137,8 +158,41 @@ class OrtEngine:
         try:
             values = self._session.run(self._output_names, dict(inputs))
         except Exception as error:
-            raise EngineError(f"the network failed to run: {_first_line(error)}") from None
+            raise EngineError(f"the network failed to run: {first_line(error)}") from None
         return dict(zip(self._output_names, values, strict=True))
+
+    @property
+    def placement(self) -> dict[str, int]:
+        """Provider -> nodes that run there; empty before ONNX Runtime 1.24, which does not tell."""
+        if not hasattr(self._session, "get_provider_graph_assignment_info"):
+            return {}
+        found: dict[str, int] = {}
+        for part in self._session.get_provider_graph_assignment_info():
+            found[part.ep_name] = found.get(part.ep_name, 0) + len(part.get_nodes())
+        return found
+
+    def _refuse_the_cpu_alone(self, provider: str) -> None:
+        """ONNX Runtime itself says nothing, or logs a line, and computes on the CPU.
+
+        Raises:
+            EngineError: as it says.
+            MissingToolError: it does not tell.
+        """
+        if provider not in self._session.get_providers():
+            raise EngineError(
+                f"{provider}: expected a provider that works here, found that ONNX Runtime gave it "
+                "up for the CPU; check its driver and libraries, or leave --engine out"
+            )
+        if not hasattr(self._session, "get_provider_graph_assignment_info"):
+            raise MissingToolError(
+                f"{provider}: expected ONNX Runtime 1.24 or later, which tells where nodes run, "
+                f"found {import_runtime().__version__}; install a later version"
+            )
+        if not self.placement.get(provider):
+            raise EngineError(
+                f"{provider}: expected nodes of the network to run there, found none: all would "
+                "run on the CPU; leave --engine out to want that"
+            )
 
     def end_profile(self) -> tuple[Path, int]:
         """Close the profile.
@@ -175,7 +229,7 @@ def save_prepared(model: bytes, path: Path, *, name: str, threads: int) -> None:
     try:
         ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise EngineError(f"{name}: cannot prepare the network: {_first_line(error)}") from None
+        raise EngineError(f"{name}: cannot prepare the network: {first_line(error)}") from None
 
 
 def save_portable(model: bytes, path: Path, *, name: str, folder: Path) -> None:
@@ -216,6 +270,24 @@ def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types
     return options
 
 
+def _provider(ort: Any, name: str) -> str:  # noqa: ANN401 - the runtime has no types
+    """A provider's full name, if this build has it."""
+    known: dict[str, str] = {p.lower(): p for p in ort.get_all_providers()}
+    found = known.get(name.lower()) or known.get(f"{name.lower()}executionprovider")
+    if found is None:
+        raise UsageError(
+            f"ort:{name}: expected a provider of ONNX Runtime such as CUDA or OpenVINO, "
+            "found no such name"
+        )
+    if found not in ort.get_available_providers():
+        raise MissingToolError(
+            f"{found}: expected a build of ONNX Runtime that has it, found {ort.__version__} with "
+            f"{', '.join(ort.get_available_providers())}; install its package in place of "
+            "onnxruntime, such as onnxruntime-gpu or onnxruntime-openvino"
+        )
+    return found
+
+
 def quick_session(model: bytes) -> Any:  # noqa: ANN401 - the runtime has no types
     """A bare session for a few runs: neither optimised nor prepacked, so it loads at once."""
     ort = import_runtime()
@@ -230,5 +302,6 @@ def _info(tensor: Any) -> TensorInfo:  # noqa: ANN401 - the runtime has no types
     return TensorInfo(tensor.name, tensor.type, tuple(tensor.shape))
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What a runtime's exception says first."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -41,3 +41,4 @@ class Preparation:
 
 
 SMALL = Preparation(NOT_APPLICABLE)
+UNPREPARED = Preparation(OFF, "done for ONNX Runtime on the CPU only")

@@ -36,7 +36,8 @@ from clips import write_clips  # noqa: E402
 
 from asr.bench.report import table  # noqa: E402
 
-PEERS = ROOT / ".venv-peers/bin/python"
+PEERS = {name: ROOT / folder / "bin/python" for name, folder in
+         {"funasr-onnx": ".venv-peers", "sherpa-onnx": ".venv-sherpa-onnx"}.items()}  # fmt: skip
 ORT128 = ROOT / ".venv-ort128/bin/python"
 MAX_SHARE = 0.005
 PROMPT_ROWS = 4
@@ -81,7 +82,7 @@ class Bench:
         given = "-given" if features else ""
         out = self.work / f"{program}-{model.parent.name}-{model.name}-{kind}{given}"
         if python is None:
-            python = Path(sys.executable) if program == "asr-rtf" else PEERS
+            python = Path(sys.executable) if program == "asr-rtf" else PEERS[program]
         if program == "asr-rtf":
             model = self._alone(model, int8=int8)
         script = str(Path(__file__).with_name("answer.py"))
