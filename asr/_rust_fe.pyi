@@ -276,11 +276,8 @@ def build_info() -> dict[str, str | list[str]]:
     """Tell what this module was built as, and what this CPU can run.
 
     Returns:
-<<<<<<< HEAD
-        version, profile ("release" or "debug"), target, compiler, and backends (best first).
-=======
-        version, profile ("release" or "debug"), target, and backends (best first);
+        version, profile ("release" or "debug"), target, compiler, and backends (best first);
         byte_features, names of what multiplies bytes fast; kernel_features, equal on two machines
-        only if a runtime picks the same kernels on both.
->>>>>>> 796d93eec214cdec6045a1a97d1cb83a9401abb9
+        only if a runtime picks the same kernels on both; operators, those of ours that a network
+        may use on this CPU (the module's file is the library to register with ONNX Runtime).
     """

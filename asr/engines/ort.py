@@ -14,6 +14,9 @@ from asr.errors import EngineError, LayoutError, SystemAccessError
 if TYPE_CHECKING:
     import onnxruntime
 
+#: The domain of our own operators, which every session of this module knows.
+OPERATORS = "asr"
+
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -179,7 +182,9 @@ def save_prepared(model: bytes, path: Path, *, name: str, threads: int) -> None:
 
 
 def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types
-    """What every session that serves calls is made with."""
+    """What every session is made with."""
+    from asr import _rust_fe
+
     options = import_runtime().SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -187,15 +192,15 @@ def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types
     # Waiting threads that spin cost 12 % more CPU time and, on a loaded machine, 2.5x in wall
     # time for 2-7 % gain at best (measured at full size).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.register_custom_ops_library(_rust_fe.__file__)  # our operators; 0.2 ms, measured
     return options
 
 
 def quick_session(model: bytes) -> Any:  # noqa: ANN401 - the runtime has no types
     """A bare session for a few runs: neither optimised nor prepacked, so it loads at once."""
     ort = import_runtime()
-    options = ort.SessionOptions()
+    options = _options(threads=1)
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
     options.add_session_config_entry("session.disable_prepacking", "1")
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
