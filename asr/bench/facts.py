@@ -43,33 +43,24 @@ def ask(install: Install, model: str, *, optimize: bool = True) -> Facts:
         MissingToolError: it cannot be run, or does not answer.
         LayoutError: the model's folder is not what it should be.
     """
-<<<<<<< HEAD
-    told = json.loads(process.run(install, ["inspect", model, "--json"]).out)
-    engine = told["engine"]
-    version, profile, _ = engine["build"].split(", ", 2)
-=======
     plain = [] if optimize else ["--no-optimize"]
     told = json.loads(process.run(install, ["inspect", model, "--json", *plain]).out)
-    version, profile, _ = told["engine"]["build"].split(", ", 2)
->>>>>>> 796d93eec214cdec6045a1a97d1cb83a9401abb9
+    engine = told["engine"]
+    version, profile, _ = engine["build"].split(", ", 2)
     done = subprocess.run(  # noqa: S603
         [str(install.python), "-c", _VERSIONS], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise MissingToolError(f"{install.label}: {done.stderr.strip().splitlines()[-1]}")
     python, onnxruntime, numpy = json.loads(done.stdout)
-<<<<<<< HEAD
     # Versions before the field say nothing of their compiler.
     compiler = engine.get("compiler")
     tool = Tool(version, profile, engine["SIMD path"], python, onnxruntime, numpy, compiler)
-    return Facts(tool, model_facts(model, Path(told["model"]["folder"])), engine["runtime"])
-=======
-    tool = Tool(version, profile, told["engine"]["SIMD path"], python, onnxruntime, numpy)
     return Facts(
         tool,
         model_facts(model, Path(told["model"]["folder"])),
-        told["engine"]["runtime"],
-        _state(told["engine"].get("prepared", "")),
+        engine["runtime"],
+        _state(engine.get("prepared", "")),
     )
 
 
@@ -77,7 +68,6 @@ def _state(prepared: str) -> str | None:
     """What the processes to be measured will find: this one may have been the first."""
     word = prepared.split(":")[0]
     return {"first": "cached", "cached": "cached", "off": "off"}.get(word)
->>>>>>> 796d93eec214cdec6045a1a97d1cb83a9401abb9
 
 
 def model_facts(name: str, folder: Path) -> Model:

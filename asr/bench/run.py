@@ -90,16 +90,11 @@ class Run:
         told = facts.ask(self._install, plan.model, optimize=plan.optimize)
         program = hyperfine.find() if plan.hyperfine else None
         threads = plan.threads or threads_on(plan.pin)
-<<<<<<< HEAD
-        wanted = process.Wanted(plan.model, threads, plan.language, plan.itn)
+        wanted = process.Wanted(plan.model, threads, plan.language, plan.itn, plan.optimize)
         calls = self._calls(wanted, repeated=False)
         if calls.noise.class_ == "noisy":
             self._say("noisy: everything is measured once more")
             calls = self._calls(wanted, repeated=True)
-=======
-        wanted = process.Wanted(plan.model, threads, plan.language, plan.itn, plan.optimize)
-        cache, cold = self._cold(wanted)
->>>>>>> 796d93eec214cdec6045a1a97d1cb83a9401abb9
         compared = self._hyperfine(program, wanted) if program else None
         found = [judged(c, self._texts[c.id], told.model.network_sha256) for c in clips]
         return Bench(
