@@ -54,7 +54,10 @@ fn enabled() -> Vec<&'static str> {
 pub fn kernel_features() -> String {
     let found = [
         ("fp16", std::arch::is_aarch64_feature_detected!("fp16")),
-        ("dotprod", std::arch::is_aarch64_feature_detected!("dotprod")),
+        (
+            "dotprod",
+            std::arch::is_aarch64_feature_detected!("dotprod"),
+        ),
         ("i8mm", std::arch::is_aarch64_feature_detected!("i8mm")),
         ("bf16", std::arch::is_aarch64_feature_detected!("bf16")),
         ("sve", std::arch::is_aarch64_feature_detected!("sve")),
