@@ -105,6 +105,23 @@ def test_long_sound_is_cut_where_python_cuts_it(
     assert_same(ours, wanted)
 
 
+def test_long_sound_without_sure_words_is_judged_as_python_does(tiny_bundle, recognizer, tmp_path):
+    """Silence, nothing but unsure pieces, and some of each: reason, rejection, warnings."""
+    rng = np.random.default_rng(3)
+    silence = rng.normal(0, 20, 12 * 16000)
+    backwards = np.concatenate([samples_of(path)[::-1] for path in SPEECH[:3]])
+    unsure = np.concatenate([silence, backwards, silence])
+    paths = [
+        write_wav(tmp_path / "silence.wav", np.concatenate([silence, silence])),
+        write_wav(tmp_path / "unsure.wav", unsure),
+        write_wav(tmp_path / "both.wav", np.concatenate([unsure, samples_of(CLIP), silence])),
+    ]
+    found = heard(tiny_bundle, *paths)
+    assert [t["reason"] for t in found] == ["silence", "low_confidence", None]
+    for ours, path in zip(found, paths, strict=True):
+        assert_same(ours, python(recognizer, path), path.name)
+
+
 def test_other_forms_of_sound_give_what_python_gives(tiny_bundle, recognizer, tmp_path):
     """Padded with digital silence, too short, two channels, raw on standard input."""
     clip = samples_of(CLIP)

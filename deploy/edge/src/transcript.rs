@@ -195,3 +195,48 @@ pub fn is_unspaced(character: char) -> bool {
             | 0x20000..=0x3FFFF
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(text: &str) -> Transcript {
+        let segment = Segment {
+            text: text.into(),
+            start_s: 0.0,
+            end_s: 1.0,
+            confidence: None,
+            entropy: None,
+            words: Vec::new(),
+            rejected: false,
+        };
+        Transcript::of(vec![segment], None, 1.0)
+    }
+
+    #[test]
+    fn pieces_without_words_are_silence_and_withheld_ones_are_unsure() {
+        let silent = || Transcript::silent(Some(0.5), 1.0, "silence");
+        let whole = |parts| Transcript::merge(parts, 2.0);
+        let found = whole(vec![silent(), silent()]);
+        assert_eq!((Some("silence"), false), (found.reason, found.rejected));
+        assert_eq!(Some(0.5), found.no_speech_score);
+        let found = whole(vec![silent(), piece("one").withheld()]);
+        assert_eq!(
+            (Some("low_confidence"), true),
+            (found.reason, found.rejected)
+        );
+        let found = whole(vec![piece("one").withheld(), piece("two")]);
+        assert_eq!(("two", None), (found.text.as_str(), found.reason));
+        assert_eq!(["partly_withheld"], found.warnings[..]);
+        assert_eq!("one two", found.spoken());
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_joined_without() {
+        assert_eq!("one two", join(["one", "", "two"].into_iter()));
+        assert_eq!(
+            "\u{4e00}\u{4e8c} a",
+            join(["\u{4e00}", "\u{4e8c}", "a"].into_iter())
+        );
+    }
+}
