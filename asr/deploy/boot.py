@@ -12,8 +12,8 @@ from asr.deploy.tools import need, run
 from asr.deploy.work import fresh
 from asr.errors import SystemAccessError, UsageError
 
-#: Everything but the root that it mounts is gone when this ends. The user's program is started by
-#: start-stop-daemon, which changes the user and becomes the program.
+#: The image is mounted as the board would mount it. start-stop-daemon changes the user and becomes
+#: the program; what the console says is read below.
 _INIT = """#!/busybox sh
 export PATH=/
 /busybox mount -t proc proc /proc
