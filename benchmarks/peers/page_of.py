@@ -47,8 +47,10 @@ def page(result: Result, judged: Sequence[Judged], clock: str) -> str:
             f"{_rounds(row)} rounds; machine {noise['class']}, load {noise['load_1min']:.1f}, "
             f"CPU time taken away {100 * noise['steal_share']:.1f} %.",
         ]
+        if kind == "decode":
+            parts.append("Ours also gives log-probability and entropy of every row; the peer, ids.")
         if key in ("warm-5.6s-1t", "warm-30s-1t"):
-            parts += ["Where the lead comes from:", tables.gains(result, key)]
+            parts += ["Where the lead comes from:", tables.gains(result, key, clock)]
     if "agreement" in result.rows:
         parts += ["## Agreement with fp32", tables.agreement(result), _AGREEMENT]
     if "limit" in result.rows:

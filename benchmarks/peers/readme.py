@@ -22,10 +22,13 @@ _WORDS = {
         "file": "of it the file: its program, our int8 file",
         "head": "full size, one thread",
         "intro": "SenseVoiceSmall's network at full size ({weights}) on {cpu}, one thread: the "
-        "peer's time divided by ours, the median of {pairs} turns ({processes} fresh processes) "
+        "peer's {clock} divided by ours, the median of {pairs} turns ({processes} fresh processes) "
         "with its 95 % interval. Ours needs {ms_5:.0f} ms for 5.6 s (RTF {rtf_5:.3f}) and "
-        "{ms_30:.0f} ms for 30 s (RTF {rtf_30:.3f}), reading and text included{share}.",
+        "{ms_30:.0f} ms for 30 s (RTF {rtf_30:.3f}), reading and text included{share}.{noisy}",
         "weights": "234 M parameters, random weights",
+        "wall": "wall time",
+        "cpu": "CPU time",
+        "noisy": " Other work kept the machine busy.",
         "share": "; {share:.0f} % of what the core's multipliers allow at 5.6 s",
         "outro": "Rows, targets, threads, memory, agreement with fp32 and what each peer does with "
         "our file: [the whole result](benchmarks/results/peers.md). To repeat it:",
@@ -40,11 +43,14 @@ _WORDS = {
         "engine": "其中引擎：对方自己的 int8 文件，只做无损改写",
         "file": "其中文件：对方的程序，我们的 int8 文件",
         "head": "完整规模，单线程",
-        "intro": "完整规模的 SenseVoiceSmall 网络（{weights}），{cpu}，单线程：对方用时"
-        "除以我们的用时，{pairs} 轮交替（{processes} 个新进程）的中位数与 95 % 区间。"
+        "intro": "完整规模的 SenseVoiceSmall 网络（{weights}），{cpu}，单线程：对方{clock}"
+        "除以我们的，{pairs} 轮交替（{processes} 个新进程）的中位数与 95 % 区间。"
         "我们处理 5.6 秒需 {ms_5:.0f} ms（RTF "
-        "{rtf_5:.3f}），30 秒需 {ms_30:.0f} ms（RTF {rtf_30:.3f}），含读取与文本{share}。",
+        "{rtf_5:.3f}），30 秒需 {ms_30:.0f} ms（RTF {rtf_30:.3f}），含读取与文本{share}。{noisy}",
         "weights": "2.34 亿参数，随机权重",
+        "wall": "墙钟时间",
+        "cpu": "CPU 时间",
+        "noisy": "测量时机器上有其他任务。",
         "share": "；5.6 秒时达到该核心乘法器上限的 {share:.0f} %",
         "outro": "各行、目标、线程、内存、与 fp32 的一致性，以及对方使用我们文件的结果："
         "[完整结果](benchmarks/results/peers.md)。重复测量：",
@@ -100,6 +106,8 @@ def _numbers(result: Result, wall: str, words: dict[str, str]) -> dict[str, obje
         share = words["share"].format(share=percent)
     return {
         "weights": words["weights"],
+        "clock": words[wall.removesuffix("_ns")],
+        "noisy": words["noisy"] if row["noise"]["class"] == "noisy" else "",
         "cpu": result.facts["machine"]["cpu"],
         "pairs": len(result.values("warm-5.6s-1t", ours)),
         "processes": len(result.values("fresh-5.6s-1t", ours)),
