@@ -278,5 +278,7 @@ def build_info() -> dict[str, str | list[str]]:
     Returns:
         version, profile ("release" or "debug"), target, compiler, and backends (best first);
         byte_features, names of what multiplies bytes fast (vnni, dotprod, i8mm); kernel_features,
-        equal on two machines only if a runtime picks the same kernels on both.
+        equal on two machines only if a runtime picks the same kernels on both; operators, those of
+        ours that a network may use on this CPU (the module's file is the library to register with
+        ONNX Runtime).
     """

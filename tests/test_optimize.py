@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from asr import _rust_fe
 from asr.cli import main
 from asr.engines.ort import OrtEngine
 from asr.layouts import open_layout
@@ -19,6 +20,7 @@ from asr.optimize.graph import Graph
 from asr.optimize.passes import (
     NoMatch,
     attention,
+    bf16_attention,
     fsmn,
     masks,
     quantize,
@@ -38,6 +40,10 @@ INT8 = [f for f in FILES if not f.name.endswith("model.onnx")]
 FP32 = [f for f in FILES if f.name.endswith("model.onnx")]
 BUILT_IN = ROOT / "asr/builtin/tiny-en"
 BLOCKS, MULTIPLICATIONS = 3, 13  # of a tiny reference network
+
+needs_bf16 = pytest.mark.skipif(
+    not _rust_fe.build_info()["operators"], reason="this CPU has no AVX-512 BF16"
+)
 
 
 def name_of(path):
@@ -128,6 +134,25 @@ def test_quantised_networks_are_as_near_as_the_exporters_own(network):
     truth, theirs = (scores(onnx.load(f).SerializeToString(), layout, roles)
                      for f in (network, peer))  # fmt: skip
     assert 0 < ours.relative_rms < 1.1 * verify.compare(truth, theirs).relative_rms
+
+
+@needs_bf16
+@pytest.mark.parametrize("network", FILES, ids=name_of)
+def test_attention_in_bf16_is_off_by_its_rounding(network):
+    """Byte weights quantised at run time amplify a last bit; still less than quantising moves."""
+    found, change = changes(
+        network, lambda graph, m: shapes.run(graph, m) and bf16_attention.run(graph)
+    )
+    assert found == BLOCKS
+    assert 1e-5 < change.relative_rms < (4e-3 if network.name == "model.onnx" else 4e-2)
+    assert change.agreement >= 0.95
+
+
+def test_a_scale_that_the_operator_refuses_is_no_match(monkeypatch):
+    block = attention.Block("q", "k", "v", heads=4, scale=-1.0, result="r", target=None)
+    monkeypatch.setattr(attention, "find", lambda _: [block])
+    with pytest.raises(NoMatch, match="scaled by a number above 0"):
+        bf16_attention.run(Graph(onnx.load(NETWORKS[0] / "model.onnx")))
 
 
 def test_bytes_keep_a_column_of_zeros_and_the_largest_weight():
@@ -243,6 +268,34 @@ def test_quantised_folders_open_in_their_layout(network, tmp_path):
     assert layout.kind == open_layout(network).kind
     weights = [numpy_helper.to_array(i) for i in onnx.load(layout.network).graph.initializer]
     assert sum(w.dtype == np.int8 and w.ndim == 2 for w in weights) == MULTIPLICATIONS
+
+
+@needs_bf16
+def test_attention_in_bf16_leaves_the_built_in_models_texts(tmp_path, capsys):
+    """The folder says what it needs, and every command runs it."""
+    clips = sorted((ROOT / "golden/audio").glob("*.wav"))
+    manifest = tmp_path / "clips.tsv"
+    manifest.write_text("path\ttranscript\n" + "".join(f"{clip}\t\n" for clip in clips))
+    out = tmp_path / "bf16"
+    command = ["optimize", "tiny-en", "-o", str(out), "--attention", "bf16"]
+    assert main([*command, "--verify", str(manifest)]) == 0
+    record = json.loads((out / "optimize.json").read_text())
+    assert record["operators"] == ["asr.SelfAttention"]
+    assert record["texts"]["clips"] == len(clips)
+    assert 0 < record["scores"]["relative_rms"] < 0.1
+    kept = {step["name"] for step in record["passes"] if step["kept"]}
+    assert "bf16_attention" in kept
+    assert "attention" not in kept
+    assert main(["transcribe", str(clips[0]), "--model", str(out)]) == 0
+
+
+def test_attention_in_bf16_is_refused_where_the_cpu_lacks_it(tmp_path, capsys, monkeypatch):
+    without = dict(_rust_fe.build_info(), operators=[])
+    monkeypatch.setattr(_rust_fe, "build_info", lambda: without)
+    command = ["optimize", "tiny-en", "-o", str(tmp_path / "x"), "--attention", "bf16"]
+    assert main(command) == 2
+    assert "a CPU without it" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_changed_text_is_refused_and_nothing_is_left(tmp_path, capsys, monkeypatch):

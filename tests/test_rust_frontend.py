@@ -335,7 +335,7 @@ def test_build_info_names_this_build():
     """A benchmark can see version, profile, target and instruction sets."""
     info = _rust_fe.build_info()
     assert set(info) == {"version", "profile", "target", "backends", "byte_features",
-                         "compiler", "kernel_features"}  # fmt: skip
+                         "compiler", "kernel_features", "operators"}  # fmt: skip
     assert info["profile"] in ("release", "debug")
     assert info["compiler"].startswith("rustc 1.")
     assert info["backends"][-1] == "scalar"

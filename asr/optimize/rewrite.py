@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from asr.engines.ort import OrtEngine, read_model
 from asr.optimize import verify
 from asr.optimize.graph import Array, Graph
-from asr.optimize.passes import NoMatch, attention, fsmn, masks, quantize, shapes, signed_weights
+from asr.optimize.passes import (
+    NoMatch,
+    attention,
+    bf16_attention,
+    fsmn,
+    masks,
+    quantize,
+    shapes,
+    signed_weights,
+)
 from asr.optimize.probe import Meeting, Roles, observe
 
 if TYPE_CHECKING:
@@ -30,11 +39,22 @@ class Wanted:
         lossless: keep only what leaves every score as it was, or moves none by enough to decide
             otherwise; False keeps every pass that matches.
         int8: quantise the weights of an fp32 network; never lossless.
+        bf16: compute attention in bf16 with our own operator; never lossless.
     """
 
     signed: bool
     lossless: bool = True
     int8: bool = False
+    bf16: bool = False
+
+    def includes(self, name: str) -> bool:
+        """Whether a pass may be tried."""
+        return {
+            "signed_weights": self.signed,
+            "quantize": self.int8,
+            "attention": not self.bf16,
+            "bf16_attention": self.bf16,
+        }.get(name, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,7 @@ _PASSES: tuple[tuple[str, Pass], ...] = (
     ("shapes", shapes.run),
     ("fsmn", lambda graph, _: fsmn.run(graph)),
     ("attention", lambda graph, _: attention.run(graph)),
+    ("bf16_attention", lambda graph, _: bf16_attention.run(graph)),
     ("quantize", lambda graph, _: quantize.run(graph)),
 )
 
@@ -109,11 +130,7 @@ def rewrite(
     roles = Roles.of(layout, source)
     judge = _Judge(layout.network, roles, threads, lengths)
     meetings = observe(Graph(source), roles)
-    passes = [
-        (name, run)
-        for name, run in _PASSES
-        if (wanted.signed or name != "signed_weights") and (wanted.int8 or name != "quantize")
-    ]
+    passes = [(name, run) for name, run in _PASSES if wanted.includes(name)]
     original = source.SerializeToString()
     best, steps = _try(original, passes, meetings, judge if wanted.lossless else None)
     comparison = judge.full(best)

@@ -1,7 +1,8 @@
 //! The speech front end and the CTC decoders, without Python.
 //!
-//! Floors, imports only go down: `error`; `config` `cpu` `simd`; `frame` `mel` `lfr` `cmvn` `ctc` `cut` `energy`; `fbank` `phrases`; `py`.
-//! Only `simd` holds `unsafe`, only `py` knows Python.
+//! Floors, imports only go down: `error`; `config` `simd`; `cpu` `frame` `mel` `lfr` `cmvn` `ctc` `cut` `energy` `ort`; `fbank` `phrases`; `py`.
+//! Only `simd` (instructions) and `ort` (the runtime's C interface) hold `unsafe`, only `py` knows
+//! Python.
 
 pub mod cmvn;
 pub mod config;
@@ -16,6 +17,7 @@ pub mod fbank;
 pub mod frame;
 pub mod lfr;
 pub mod mel;
+pub mod ort;
 pub mod phrases;
 #[cfg(feature = "python")]
 mod py;

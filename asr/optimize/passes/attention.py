@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
+    """One attention.
+
+    Attributes:
+        query: tensor (batch, frames, heads * columns); so are ``key`` and ``value``.
+        heads: how many.
+        scale: of the products of queries and keys.
+        result: the tensor that the block makes.
+        target: shape of that tensor where it has another than ``query``.
+    """
+
     query: str
     key: str
     value: str
@@ -27,8 +37,13 @@ class _Block:
     target: str | None
 
 
-def run(graph: Graph) -> int:
+def run(graph: Graph, operator: str = "MultiHeadAttention", domain: str = MICROSOFT) -> int:
     """Fuse every attention.
+
+    Args:
+        graph: to rewrite.
+        operator: what takes queries, keys and values, ``num_heads`` and ``scale``.
+        domain: of the operator.
 
     Returns:
         how many were fused.
@@ -36,15 +51,11 @@ def run(graph: Graph) -> int:
     Raises:
         NoMatch: a softmax that is multiplied by something is built in another way.
     """
-    found = [
-        _match(graph, softmax, product)
-        for softmax in graph.of_type("Softmax")
-        if (product := graph.only_user(softmax.output[0], "MatMul")) is not None
-    ]
+    found = find(graph)
     for block in found:
         (context,) = graph.add(
-            "MultiHeadAttention", [block.query, block.key, block.value],
-            domain=MICROSOFT, num_heads=block.heads, scale=block.scale,
+            operator, [block.query, block.key, block.value],
+            domain=domain, num_heads=block.heads, scale=block.scale,
         )  # fmt: skip
         if block.target is not None:
             (context,) = graph.add("Reshape", [context, block.target])
@@ -52,7 +63,20 @@ def run(graph: Graph) -> int:
     return len(found)
 
 
-def _match(graph: Graph, softmax: onnx.NodeProto, product: onnx.NodeProto) -> _Block:
+def find(graph: Graph) -> list[Block]:
+    """Every attention of a network.
+
+    Raises:
+        NoMatch: as ``run`` says.
+    """
+    return [
+        _match(graph, softmax, product)
+        for softmax in graph.of_type("Softmax")
+        if (product := graph.only_user(softmax.output[0], "MatMul")) is not None
+    ]
+
+
+def _match(graph: Graph, softmax: onnx.NodeProto, product: onnx.NodeProto) -> Block:
     scores = graph.maker(softmax.input[0], "MatMul")
     if scores is None:
         raise NoMatch(f"Softmax {softmax.name}: expected a product of queries and keys before it")
@@ -70,7 +94,7 @@ def _match(graph: Graph, softmax: onnx.NodeProto, product: onnx.NodeProto) -> _B
     if target is None or len(target) not in (2, 3) or target[-1] != heads * columns:
         raise NoMatch(f"Reshape {joined.name}: expected {heads} x {columns} joined columns")
     flat = joined.input[1] if len(target) == 2 else None  # as onnxsim has it before a Gemm
-    return _Block(query, key, value, heads, scale, joined.output[0], flat)
+    return Block(query, key, value, heads, scale, joined.output[0], flat)
 
 
 def _scaled(graph: Graph, tensor: str) -> tuple[str, float]:

@@ -38,6 +38,7 @@ fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     info.set_item("compiler", env!("RUST_FE_COMPILER"))?;
     info.set_item("byte_features", crate::cpu::byte_features())?;
     info.set_item("kernel_features", crate::cpu::kernel_features())?;
+    info.set_item("operators", crate::ort::operators())?;
     Ok(info)
 }
 

@@ -2,15 +2,20 @@
 //!
 //! The algorithms (`butterfly`, `fft`, `log_mel`, `row`) are written once; a file per instruction set supplies
 //! vectors and the function that enables the feature. A backend is a value that only its own CPU
-//! check can make: holding one is the proof that its code may run. This folder is the only place
-//! with `unsafe`.
+//! check can make: holding one is the proof that its code may run. Outside this folder only `ort`
+//! holds `unsafe`. `attention` and `bf16` are for the operator that `ort` offers.
 #![allow(
     unsafe_code,
-    reason = "the fence: nothing outside this folder needs it"
+    reason = "the fence: no instruction outside this folder needs it"
 )]
 
 use crate::error::Error;
 
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "no other CPU has a backend for it")
+)]
+mod attention;
 mod butterfly;
 mod fft;
 mod lanes;
@@ -23,10 +28,13 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod bf16;
+#[cfg(target_arch = "x86_64")]
 mod cpuid;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+pub use attention::{Attention, Columns, ColumnsMut};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use cpuid::cpuid;
 pub use log_mel::LogMelPlan;
