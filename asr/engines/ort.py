@@ -258,7 +258,7 @@ def save_portable(model: bytes, path: Path, *, name: str, folder: Path) -> None:
     try:
         ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise LayoutError(f"{name}: cannot rewrite the network: {_first_line(error)}") from None
+        raise LayoutError(f"{name}: cannot rewrite the network: {first_line(error)}") from None
 
 
 def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types
