@@ -25,6 +25,9 @@ CPU = "CPUExecutionProvider"
 #: The domain of our own operators, which every session of this module knows.
 OPERATORS = "asr"
 
+#: The domain of our own operators, which every session of this module knows.
+OPERATORS = "asr"
+
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
