@@ -62,7 +62,6 @@ pub fn kernel_features() -> String {
         ("bf16", std::arch::is_aarch64_feature_detected!("bf16")),
         ("sve", std::arch::is_aarch64_feature_detected!("sve")),
         ("sve2", std::arch::is_aarch64_feature_detected!("sve2")),
-        ("sme", std::arch::is_aarch64_feature_detected!("sme")),
     ];
     let names: Vec<_> = found.iter().filter(|f| f.1).map(|f| f.0).collect();
     format!("aarch64 {}", names.join(" "))
