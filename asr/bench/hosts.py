@@ -22,6 +22,7 @@ from asr.bench.clips import Workload
 from asr.bench.installs import running
 from asr.bench.measure import Contender, Worker, spawn
 from asr.bench.stats import Interval, ratio_interval
+from asr.engines.named import DEFAULT_ENGINE
 from asr.errors import MissingToolError, TextChangedError
 from asr.profile.run import profile
 from asr.profile.summary import native_calls
@@ -196,8 +197,8 @@ def _cold(asked: Asked, environment: dict[str, str], name: str, clip: Path) -> R
 
 @contextmanager
 def _python(asked: Asked) -> Iterator[_Resident]:
-    settings = {"model": str(asked.bundle), "threads": asked.threads, "language": "auto",
-                "itn": False, "optimize": False}  # fmt: skip
+    settings = {"model": str(asked.bundle), "threads": asked.threads, "engine": DEFAULT_ENGINE,
+                "language": "auto", "itn": False, "optimize": False}  # fmt: skip
     contender = Contender(PYTHON, Path(resident.__file__), "resident", (json.dumps(settings),))
     with Worker(contender) as worker:
         yield _Python(worker)

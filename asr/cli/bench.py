@@ -172,8 +172,8 @@ def _in_pairs(options: argparse.Namespace) -> bool:
 _ALONE_ONLY = ("no_optimize", "warm_up", "seconds", "cold", "idle", "seed", "drop_page_cache",
                "quick", "hyperfine", "label")  # fmt: skip
 _AGAINST_ONLY = ("pairs", "mde", "max_minutes")
-_NOT_HOSTS = ("against", "language", "itn", "pin", "warm_up", "seconds", "seed",
-              "drop_page_cache", "hyperfine", "label")  # fmt: skip
+_NOT_HOSTS = ("against", "engine", "no_optimize", "language", "itn", "pin", "warm_up", "seconds",
+              "seed", "drop_page_cache", "hyperfine", "label")  # fmt: skip
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -186,7 +186,7 @@ def _check(options: argparse.Namespace) -> None:
     from asr.errors import NoisyError, SystemAccessError, UsageError
 
     if options.host:
-        for name in (*_NOT_HOSTS, "engine"):
+        for name in _NOT_HOSTS:
             if getattr(options, name) not in (None, False, "auto"):
                 raise UsageError(f"--{name.replace('_', '-')}: not used with --host")
     elif options.edge:
