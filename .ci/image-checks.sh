@@ -14,10 +14,14 @@ echo "$out"
 rm -rf "$again" && mkdir -p "$again" && ln -s ../fetched "$again/fetched"
 trap 'rm -rf "$again"' EXIT
 wheel=$(echo "$out"/*-manylinux*aarch64.whl)
-$asr deploy build --work "$again" --profile rust --with-model tiny-en \
-  --built target/cross/aarch64-unknown-linux-gnu/release >/dev/null
+# A commit after `make image` is no other tree.
+time_of() { .venv/bin/python -c 'import json, sys; print(json.load(sys.stdin)["built_at_s"])' \
+  <"$work/$1/root/opt/asr/manifest.json"; }
+SOURCE_DATE_EPOCH=$(time_of rust) $asr deploy build --work "$again" --profile rust \
+  --with-model tiny-en --built target/cross/aarch64-unknown-linux-gnu/release >/dev/null
 $asr deploy pack --work "$again" --profile rust --format oci --format squashfs --format deb >/dev/null
-$asr deploy build --work "$again" --profile python --built "$wheel" >/dev/null
+SOURCE_DATE_EPOCH=$(time_of python) $asr deploy build --work "$again" --profile python \
+  --built "$wheel" >/dev/null
 $asr deploy pack --work "$again" --profile python --format oci >/dev/null
 for file in "$again"/out/*; do
   cmp "$file" "$out/$(basename "$file")"
