@@ -43,7 +43,7 @@ _WORDS = {
         "engine": "其中引擎：对方自己的 int8 文件，只做无损改写",
         "file": "其中文件：对方的程序，我们的 int8 文件",
         "head": "完整规模，单线程",
-        "intro": "完整规模的 SenseVoiceSmall 网络（{weights}），{cpu}，单线程：对方{clock}"
+        "intro": "完整规模的 SenseVoiceSmall 网络（{weights}），{cpu}，单线程：对方的 {clock}"
         "除以我们的，{pairs} 轮交替（{processes} 个新进程）的中位数与 95 % 区间。"
         "我们处理 5.6 秒需 {ms_5:.0f} ms（RTF "
         "{rtf_5:.3f}），30 秒需 {ms_30:.0f} ms（RTF {rtf_30:.3f}），含读取与文本{share}。{noisy}",
