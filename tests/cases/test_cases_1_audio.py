@@ -129,7 +129,7 @@ def call(tmp_path_factory, recognizer):
     golden = Path(__file__).parents[2] / "golden" / "audio"
     left, right = (
         soundfile.read(golden / f"{name}.wav", dtype="float32")[0]
-        for name in ("computer-slt", "alexa-rms")
+        for name in ("computer-slt", "jarvis-awb")
     )
     both = np.zeros((len(left) + len(right), 2), np.float32)
     both[: len(left), 0], both[len(left) :, 1] = left, right
@@ -140,10 +140,10 @@ def call(tmp_path_factory, recognizer):
 
 def test_case_012_separate_channels(call, cli):
     """The mean carries both, --channel one, --split-channels each by itself."""
-    assert cli("transcribe", call).out == "computer alexa\n"
-    assert cli("transcribe", call, "--channel", "2").out == "alexa\n"
+    assert cli("transcribe", call).out == "computer jarvis\n"
+    assert cli("transcribe", call, "--channel", "2").out == "jarvis\n"
     assert cli("transcribe", call, "--split-channels").out == (
-        "Channel 1: computer\nChannel 2: alexa\n"
+        "Channel 1: computer\nChannel 2: jarvis\n"
     )
 
 
