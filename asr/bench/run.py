@@ -205,12 +205,15 @@ class Run:
         to find out what preparing the weights costs.
         """
         from asr.hub import find_model
+        from asr.optimize import cache
 
         plan, samples, states = self._plan, [], set()
         network_folder = find_model(plan.model)
-        files = list(pages.files_of_a_start(*_library_folders(), network_folder))
         network = max(network_folder.glob("*.onnx"), key=lambda p: p.stat().st_size)
         process.run(self._install, wanted.arguments(self._workload.clips[0].path), plan.pin)
+        # Only now is there a prepared network, if there is to be one.
+        folders = (*_library_folders(), network_folder, cache.folder())
+        files = list(pages.files_of_a_start(*folders))
         for number in range(plan.cold):
             self._say(f"cold {number + 1}/{plan.cold}")
             for clip in self._shuffled():
