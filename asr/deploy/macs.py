@@ -28,6 +28,8 @@ _MATRIX = {"MatMul", "FusedMatMul", "Gemm", "FusedGemm", "MatMulInteger", "MatMu
            "DynamicQuantizeMatMul", "QLinearMatMul", "QGemm"}  # fmt: skip
 #: Operator -> which input holds the weights.
 _CONVOLUTION = {"Conv": 1, "FusedConv": 1, "NhwcFusedConv": 1, "ConvInteger": 1, "QLinearConv": 3}
+#: ONNX Runtime's, and ours.
+_ATTENTION = {"MultiHeadAttention", "SelfAttention"}
 #: They multiply, and nothing here knows how often.
 _UNKNOWN = {"Attention", "ConvTranspose", "Einsum", "GRU", "GroupQueryAttention", "LSTM",
             "MatMulNBits", "QAttention", "RNN"}  # fmt: skip
@@ -170,7 +172,7 @@ def _products(
         return math.prod(out) * inner
     if operator in _CONVOLUTION:
         return math.prod(outputs[0]) * math.prod(inputs[_CONVOLUTION[operator]][1:])
-    if operator == "MultiHeadAttention":  # query, key, value: (batch, frames, columns)
+    if operator in _ATTENTION:  # query, key, value: (batch, frames, columns)
         query, key, value = inputs[:3]
         return math.prod(query) * key[1] + math.prod(query[:2]) * key[1] * value[2]
     return 0
