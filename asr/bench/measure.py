@@ -61,7 +61,8 @@ class Ended:
     Attributes:
         process_ns: spawn to exit.
         cpu_ns: user and system time of all its threads.
-        peak_rss_bytes: most memory it held.
+        peak_rss_bytes: most memory it held, or the process that started it, if that held more
+            (Linux counts from the fork on).
         out: what it wrote to stdout.
     """
 

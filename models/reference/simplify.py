@@ -4,7 +4,7 @@
         colorama ml_dtypes
     PYTHONPATH=SITE .venv/bin/python models/reference/simplify.py
 
-Writes tests/networks/simplified/TOOL.NAME.FILE: every fp32 network, and one quantised one per tool.
+Writes tests/networks_simplified/TOOL.NAME.FILE: every fp32 network, and one quantised one per tool.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ QUANTISED = ("sherpa-torchscript-13-logits/model.int8.onnx",
 
 def main() -> None:
     """Simplify them all."""
-    out = NETWORKS / "simplified"
+    out = NETWORKS.with_name("networks_simplified")
     out.mkdir(exist_ok=True)
     for file in [*sorted(NETWORKS.glob("*/model.onnx")), *(NETWORKS / q for q in QUANTISED)]:
         name = f"{file.parent.name}.{file.name}"
