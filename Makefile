@@ -119,7 +119,7 @@ $(NETWORKS)/networks.json:
 peers-environments: $(PEERS_READY) ## set up the environments of the peers, 1.5 GB
 
 .PHONY: peers
-peers: $(VENV)/built peers-environments $(NETWORKS)/networks.json ## against the peers at full size: table, targets; NETWORKS=folder PEERS="--help"
+peers: $(VENV)/built edge peers-environments $(NETWORKS)/networks.json ## against the peers at full size: table, targets; NETWORKS=folder PEERS="--help"
 	$(BIN)/python benchmarks/peers/compare.py --networks $(NETWORKS) $(PEERS)
 
 .PHONY: peers-readme

@@ -39,6 +39,8 @@ def sample(row, name):
         memory = [100e6 if name.startswith("ours") else 250e6] * 5
         names = ("wall_ns", "cpu_ns", "imports_wall_ns", "load_wall_ns", "load_cpu_ns")
         return {**dict.fromkeys(names, times), "peak_bytes": memory}
+    if row.kind == "programs":
+        return {"wall_ns": times, "cpu_ns": times, "peak_bytes": [200e6] * 5}
     if row.kind == "outside":
         return {"wall_ns": times, "cpu_ns": [1.5e6] * 5}
     if row.kind == "agreement":
@@ -61,6 +63,7 @@ def made(monkeypatch):
 
     monkeypatch.setattr(rows, "measure", measure)
     monkeypatch.setattr(compare.networks, "prepare", lambda *_: None)
+    monkeypatch.setattr(compare.networks, "prepare_edge", lambda *_: None)
     monkeypatch.setattr(compare.networks, "build_lele", lambda *_: None)
     monkeypatch.setattr(compare.results, "facts_here", lambda *_: facts())
     monkeypatch.setattr(compare, "PROGRAMS", {})

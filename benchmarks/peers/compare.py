@@ -134,6 +134,7 @@ def _measure(options: argparse.Namespace, wanted: list[rows.Row]) -> results.Res
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     networks.prepare(options.networks, work)
+    networks.prepare_edge(work)
     networks.build_lele(work)
     done = options.output.exists()
     result = results.Result.read(options.output) if done else results.Result()

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from asr.bench.hosts import runtime_library
 from asr.errors import LayoutError, MissingToolError
 from asr.hub.store import digest
 
@@ -19,6 +21,9 @@ LAYOUTS = {
 }
 
 
+_ASR = Path(sys.executable).with_name("asr")
+#: Our program without Python; ``make edge`` builds it.
+EDGE = Path(__file__).resolve().parents[2] / "target/release/asr-edge"
 #: Where lele's network becomes a library.
 LELE = Path(__file__).resolve().with_name("lele")
 
@@ -46,6 +51,32 @@ def prepare(reference: Path, work: Path) -> None:
         for kind, network in (("fp32", "model.onnx"), ("int8", int8)):
             _link(source, work / f"{kind}-{layout}", (network, *others))
         _optimize(work / f"fp32-{layout}", work / f"best-{layout}", "--quantize", "int8")
+
+
+def prepare_edge(work: Path) -> None:
+    """Make ``edge-sherpa``: our int8 network as a bundle that asr-edge has prepared for this CPU.
+
+    Raises:
+        MissingToolError: asr-edge is not there, or fails.
+    """
+    if (work / "edge-sherpa/bundle.json").is_file():
+        return
+    environment = {**os.environ, "ORT_DYLIB_PATH": str(runtime_library())}
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        plain = f"{folder}/plain"
+        # Processes of their own: the most memory that this one ever held counts for its children.
+        for command in (
+            [str(_ASR), "deploy", "bundle", str(work / "best-sherpa"), "-o", plain],
+            [str(EDGE), "prepare", "--bundle", plain, "--out", str(work / "edge-sherpa")],
+        ):
+            try:
+                done = subprocess.run(command, env=environment, stdout=sys.stderr, check=False)
+            except OSError as error:
+                raise MissingToolError(
+                    f"{command[0]}: {error.strerror}; make edge builds asr-edge"
+                ) from None
+            if done.returncode:
+                raise MissingToolError(f"{command[0]}: failed; what it said stands above")
 
 
 def build_lele(work: Path) -> None:
@@ -85,7 +116,7 @@ def _link(source: Path, folder: Path, patterns: tuple[str, ...]) -> None:
 def _optimize(model: Path, folder: Path, *options: str) -> None:
     if (folder / "optimize.json").is_file():
         return
-    command = [str(Path(sys.executable).with_name("asr")), "optimize", str(model), "-o",
+    command = [str(_ASR), "optimize", str(model), "-o",
                str(folder), "--threads", "1", *options]  # fmt: skip
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
         raise MissingToolError(f"{model}: asr optimize failed; what it said stands above")

@@ -16,6 +16,7 @@ parameters) with random weights: what it says means nothing, what it computes is
 _TITLES = {
     "warm": "Warm call, {seconds:g} s, {threads} thread{s}: reading the file to text",
     "fresh": "Fresh process, {seconds:g} s, {threads} thread{s}",
+    "programs": "Whole programs, {seconds:g} s, {threads} thread{s}: as a shell starts them",
     "long": "{seconds:g} s, {threads} thread{s}, in pieces of at most 20 s, all of it heard",
     "front_end": "Front end, {seconds:g} s",
     "decode": "Decoder, scores of {seconds:g} s",
@@ -39,7 +40,8 @@ def page(result: Result, judged: Sequence[Judged], clock: str) -> str:
             continue
         threads = row["threads"]
         title = _TITLES[kind].format(**row | {"s": "s" if threads > 1 else ""})
-        show = {"warm": tables.warm, "long": tables.warm, "fresh": tables.fresh}
+        show = {"warm": tables.warm, "long": tables.warm, "fresh": tables.fresh,
+                "programs": tables.programs}  # fmt: skip
         noise = row["noise"]
         parts += [
             f"## {title}",
@@ -47,6 +49,8 @@ def page(result: Result, judged: Sequence[Judged], clock: str) -> str:
             f"{_rounds(row)} rounds; machine {noise['class']}, load {noise['load_1min']:.1f}, "
             f"CPU time taken away {100 * noise['steal_share']:.1f} %.",
         ]
+        if kind == "programs":
+            parts.append(_PROGRAMS)
         if kind == "decode":
             parts.append("Ours also gives log-probability and entropy of every row; the peer, ids.")
         if key in ("warm-5.6s-1t", "warm-30s-1t"):
@@ -61,6 +65,9 @@ def page(result: Result, judged: Sequence[Judged], clock: str) -> str:
 _AGREEMENT = """Share of rows whose best id is that of the fp32 network in the same program;
 sherpa-onnx shows tokens only, so tokens. The weights are random and lead by
 little: this ranks files, it does not predict an error rate."""
+
+_PROGRAMS = """asr-edge has our int8 network as it prepared it for this CPU, asr as its first load
+did; sherpa-onnx-offline has its own int8 file."""
 
 _LIMIT = """A C loop of byte dot products, of fp32 multiply-adds, and of reads, measured in the
 same run (`limit.c`). "Of the limit" is the least time of the network over the CPU time of the

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import limit
+import programs
 from contenders import ENTRIES, MAIN, PROGRAMS, WORKERS, Entry, environment
 from rapidfuzz.distance import Levenshtein
 from sounds import network_rows, write_sound
@@ -53,6 +54,7 @@ def plan(pairs: int, processes: int, long_rounds: int) -> tuple[Row, ...]:
         Row("limit", "limit", 0, 1, (), 3, 0.3),
         Row("warm-5.6s-1t", "warm", 5.6, 1, FAIRNESS, pairs, 1.5),
         Row("fresh-5.6s-1t", "fresh", 5.6, 1, FRESH, processes, 4),
+        Row("programs-5.6s-1t", "programs", 5.6, 1, programs.NAMES, processes, 0.8),
         Row("warm-30s-1t", "warm", 30, 1, FAIRNESS, pairs, 6.5),
         Row("outside-5.6s-1t", "outside", 5.6, 1, ("ours/sherpa", "ours/funasr"), pairs, 0.3),
         Row("warm-15s-1t", "warm", 15, 1, MAIN, pairs, 1),
@@ -155,6 +157,19 @@ def _fresh_once(
     }
 
 
+def _programs(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
+    """Whole programs, spawn to exit, files in the page cache."""
+    path = sound(work, row.seconds)
+    samples: Samples = {name: {} for name in row.names}
+    for name in row.names:
+        programs.run(name, work, path, row.threads, cores)
+    for _, order in turns(row.names, row.rounds):
+        for name in order:
+            for measure_, value in programs.run(name, work, path, row.threads, cores).items():
+                samples[name].setdefault(measure_, []).append(value)
+    return samples
+
+
 def _limit(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     program = limit.build(work)
     found: Samples = {"1 core": {}, "2 cores": {}}
@@ -217,6 +232,7 @@ KINDS = {
     "front_end": _workers,
     "decode": _workers,
     "fresh": _fresh,
+    "programs": _programs,
     "agreement": _agreement,
     "limit": _limit,
 }

@@ -112,6 +112,23 @@ def fresh(result: Result, key: str) -> str:
     return table(head, lines)
 
 
+def programs(result: Result, key: str) -> str:
+    """Whole programs against asr-edge."""
+    lines, ours = [], "asr-edge"
+    for name in result.rows[key]["samples"]:
+        found = [result.median(key, name, m) for m in ("wall_ns", "cpu_ns", "peak_bytes")]
+        values = [f"{f.median / 1e6:.0f}" if f else "" for f in found]
+        ratios = ["1", "1", "1"] if name == ours else [
+            cell(result.ratio(key, name, ours, "wall_ns")),
+            cell(result.ratio(key, name, ours, "cpu_ns")),
+            cell(result.ratio(key, ours, name, "peak_bytes")),
+        ]  # fmt: skip
+        lines.append([name, *values, *ratios])
+    head = ("program", "spawn to exit ms", "CPU ms", "peak MB", "wall ÷ asr-edge's",
+            "CPU ÷ asr-edge's", "memory, asr-edge's ÷ its")  # fmt: skip
+    return table(head, lines)
+
+
 def small(result: Result, key: str) -> str:
     """Front ends or decoders: CPU time against ours."""
     lines = []
