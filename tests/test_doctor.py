@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -13,7 +14,7 @@ import soundfile
 from conftest import ROOT
 from fakes import model_folder, network
 
-from asr.doctor import clips, folder, peers
+from asr.doctor import clips, folder, hearing, peers
 from asr.doctor.report import Report, redacted
 from asr.errors import AudioError, LayoutError, UsageError
 from asr.hub import manifest
@@ -94,6 +95,30 @@ def test_the_built_in_model_is_healthy(cli):
         sum(c["audio_s"] for c in found["clips"]), abs=0.02
     )
     assert found["optimised"] is None
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_prepared_network_is_compared_with_its_file(cli, tmp_path, monkeypatch, changed):
+    """Same texts are good; other texts make it doubtful and are named."""
+    monkeypatch.setenv("ASR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("asr.networks.LARGE_BYTES", 0)
+    path = next(p for p in NETWORKS if p.name == "funasr-torchscript-14-logits")
+    if changed:
+        real, calls = hearing.hear, []
+
+        def hear(recognizer, clip):
+            calls.append(clip)
+            heard = real(recognizer, clip)
+            return replace(heard, texts=frozenset({"other"})) if len(calls) == 1 else heard
+
+        monkeypatch.setattr("asr.doctor.optimised.hear", hear)
+    found, _ = examined(cli, path)
+    facts = found["optimised"]
+    assert (facts["state"], facts["passes"]) == ("first", ["signed_weights"])
+    assert facts["texts_changed"] == ([found["clips"][0]["name"]] if changed else [])
+    assert (facts["ids_changed"], found["verdict"]) == (0, "doubtful" if changed else "healthy")
+    said = sentences(found, good=not changed)[-1]
+    assert said.startswith(f"optimised (signed_weights, prepacked): the text of {int(changed)} ")
 
 
 def test_the_verdict_for_people(cli):

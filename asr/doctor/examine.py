@@ -9,7 +9,7 @@ from typing import Any
 
 from asr import _rust_fe
 from asr.doctor import folder as parts
-from asr.doctor import peers
+from asr.doctor import optimised, peers
 from asr.doctor.clips import Clip
 from asr.doctor.hearing import Heard, clip_facts, hear, timing_facts
 from asr.doctor.report import Report, redacted
@@ -73,7 +73,7 @@ def examine(
     progress("loading")
     start_s = time.perf_counter()
     try:
-        recognizer = Recognizer.load(path, threads=threads)
+        recognizer = Recognizer.load(path, threads=threads, progress=progress)
     except AsrError as error:
         report.broken = error
         report.facts["error"] = redacted(error, path)
@@ -83,6 +83,7 @@ def examine(
     heard = _hear(report, recognizer, clips, with_texts, progress)
     if heard is not None:
         report.facts["timings"] = timing_facts(load_ms, heard, clips)
+        _optimised(report, recognizer, clips, heard, progress)
         if with_peers:
             _peers(report, recognizer, clips, heard, progress)
     return report
@@ -153,6 +154,25 @@ def _hear(
     if changed := sum(len(heard.texts) > 1 for heard in found):
         report.bad(f"clips: the text of {changed} changed from one call to the next")
     return found
+
+
+def _optimised(
+    report: Report,
+    recognizer: Recognizer,
+    clips: Sequence[Clip],
+    heard: Sequence[Heard],
+    progress: Callable[[str], None],
+) -> None:
+    found = optimised.compare(recognizer, recognizer.layout.folder, clips, heard, progress)
+    if found is None:
+        return
+    report.facts["optimised"] = found.facts()
+    changed = len(found.texts_changed)
+    tell = report.bad if changed else report.good
+    tell(
+        f"optimised ({', '.join((*found.passes, 'prepacked'))}): the text of {changed} clips "
+        f"changed, best ids in {found.ids_changed}; {found.speed:.2f} times as fast"
+    )
 
 
 def _peers(
