@@ -200,6 +200,7 @@ verify-image: $(VENV)/built image-tools ## open the images, run them on emulated
 	@$(DEPLOY) verify $(OUT)/asr-rust-*.oci.tar
 	@$(DEPLOY) verify $(OUT)/asr-python-*.oci.tar --no-boot
 	@bash .ci/image-checks.sh $(IMAGE)
+	@$(BIN)/python .ci/board_golden.py $(IMAGE)
 
 # ---------------------------------------------------------------- slower, larger, wrong?
 

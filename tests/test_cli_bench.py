@@ -287,6 +287,8 @@ def test_the_pages_commands_work(line, cli, tmp_path, monkeypatch):
     monkeypatch.setattr("asr.bench.clips.DEFAULT", path)
     monkeypatch.setattr("asr.bench.versus.PILOT", 2)
     short = [] if "--against" in line else ["--cold", "1", "--idle", "0", "--seconds", "1"]
+    if "--host" in line:
+        short = ["--cold", "1", "--idle", "0"]
     if "--mde" in line:
         short = ["--max-minutes", "0.1"]
     words = [str(tmp_path / w) if w.endswith((".json", ".tsv")) else w for w in shlex.split(line)]
