@@ -73,7 +73,7 @@ def test_copies_and_a_kept_lock_in_rust_are_found(clip, tmp_path):
     """With .to_vec() in every function, and the lock kept, each function is named for both."""
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copyfile(ROOT / name, tmp_path / name)
-    for name in ("rust_fe", "benchmarks"):
+    for name in ("rust_fe", "benchmarks", "deploy"):
         shutil.copytree(ROOT / name, tmp_path / name)
     sources = {path: path.read_text() for path in (tmp_path / "rust_fe/src/py").glob("*.rs")}
     for right, planted in PLANTS.items():
