@@ -203,12 +203,7 @@ class Recognizer:
         )
         with closing(reader):
             transcript = self._run(reader, wanted)
-        return replace(
-            transcript,
-            channel=channel,
-            warnings=(*told, *transcript.warnings),
-            wall_s=time.perf_counter() - start_s,
-        )
+        return transcript.of_call(channel, told, time.perf_counter() - start_s)
 
     def transcribe_channels(
         self,

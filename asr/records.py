@@ -248,6 +248,33 @@ class Transcript:
         """The segments that are not rejected."""
         return tuple(segment for segment in self.segments if not segment.rejected)
 
+    def of_call(self, channel: int | None, warned: list[str], wall_s: float) -> "Transcript":
+        """The same as the answer to a call; every call comes by, and ``replace`` takes 5 µs more.
+
+        Args:
+            channel: the one that was heard, or None.
+            warned: what was wrong with the source, told first.
+            wall_s: seconds that it took.
+        """
+        return Transcript(
+            self.text,
+            self.language,
+            self.emotion,
+            self.event,
+            self.itn,
+            self.segments,
+            self.confidence,
+            self.entropy,
+            self.no_speech,
+            self.no_speech_score,
+            self.rejected,
+            self.reason,
+            self.audio_s,
+            wall_s,
+            (*warned, *self.warnings),
+            channel,
+        )
+
     def withheld(self) -> "Transcript":
         """The same without its text: rejected, with the reason ``low_confidence``.
 
