@@ -9,11 +9,9 @@ block. The goal of 1e-3 is missed; LIMITS keep it from growing. Exit code 12 for
 number.
 """
 
-import io
 import json
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -89,9 +87,7 @@ class Board:
         self.config = (image := oci.read(path)).config["config"]
         self.scratch = scratch
         self.wrong: list[str] = []
-        for layer in image.layers:
-            with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
-                archive.extractall(scratch / "root", filter="tar")
+        oci.unpack(image, scratch / "root")
 
     def run(self, cpu: str, words: list[str], files: list[Path], **more: str) -> str:
         """What a command wrote, run as the image's user with files in its /tmp."""

@@ -1,6 +1,7 @@
 """What every test file may use: the built-in model, a spoken clip, and two ways to run ``asr``."""
 
 import os
+import shutil
 import subprocess
 import sys
 import wave
@@ -129,6 +130,12 @@ def tiny_bundle(edge_program, tmp_path_factory):
 
     layout = open_layout(find_model("tiny-en"))
     return bundle.write(layout, "tiny-en", tmp_path_factory.mktemp("edge") / "bundle")
+
+
+@pytest.fixture
+def copy(tiny_bundle, tmp_path):
+    """The bundle of the built-in model, to damage."""
+    return Path(shutil.copytree(tiny_bundle, tmp_path / "copy"))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """What the tests of asr-edge share: running it, and comparing what it says with Python."""
 
-import importlib.util
 import json
 import os
 import struct
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from asr.bench.hosts import runtime_library
 from asr.formats import to_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,11 +23,9 @@ CLOSE = 1e-5
 
 
 def environment(folder, **more):
-    found = importlib.util.find_spec("onnxruntime").submodule_search_locations[0]
-    (library,) = Path(found, "capi").glob("libonnxruntime.so.*")
     ours = ("ASR_DUMP", "ASR_BUNDLE", "ORT_DISABLE_TELEMETRY")
     kept = {name: value for name, value in os.environ.items() if name not in ours}
-    return {**kept, "ORT_DYLIB_PATH": str(library), "ASR_BUNDLE": str(folder), **more}
+    return {**kept, "ORT_DYLIB_PATH": str(runtime_library()), "ASR_BUNDLE": str(folder), **more}
 
 
 def edge(folder, *arguments, stdin=b"", **more):

@@ -2,10 +2,8 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,17 +35,6 @@ CASES = signals.load_cases()
 SPEECH = [ROOT / "golden/audio" / case["file"] for case in CASES["speech"]]
 
 pytestmark = pytest.mark.usefixtures("edge_program")
-
-
-@pytest.fixture(scope="session")
-def recognizer():
-    return Recognizer.load(threads=1)
-
-
-@pytest.fixture
-def copy(tiny_bundle, tmp_path):
-    """One to damage."""
-    return Path(shutil.copytree(tiny_bundle, tmp_path / "copy"))
 
 
 def test_every_golden_clip_gives_what_python_gives(tiny_bundle, recognizer):

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from edge import (
@@ -28,17 +27,6 @@ from asr.layouts import open_layout
 from asr.recognizer import Recognizer
 
 pytestmark = pytest.mark.usefixtures("edge_program")
-
-
-@pytest.fixture(scope="session")
-def recognizer():
-    return Recognizer.load(threads=1)
-
-
-@pytest.fixture
-def copy(tiny_bundle, tmp_path):
-    """One to damage."""
-    return Path(shutil.copytree(tiny_bundle, tmp_path / "copy"))
 
 
 def test_self_test_finds_every_changed_byte(tiny_bundle, copy):

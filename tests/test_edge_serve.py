@@ -20,14 +20,7 @@ from edge import (
     samples_of,
 )
 
-from asr.recognizer import Recognizer
-
 pytestmark = pytest.mark.usefixtures("edge_program")
-
-
-@pytest.fixture(scope="session")
-def recognizer():
-    return Recognizer.load(threads=1)
 
 
 class Served:

@@ -184,3 +184,10 @@ def _checked(path: Path, files: Mapping[str, bytes], row: Mapping[str, Any]) -> 
             f"{len(data)}"
         )
     return data
+
+
+def unpack(image: Image, root: Path) -> None:
+    """Write the tree of an image, a layer over the other."""
+    for layer in image.layers:
+        with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+            archive.extractall(root, filter="tar")

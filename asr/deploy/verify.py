@@ -55,9 +55,7 @@ def verify(
         scratch = Path(name)
         yield from _other_readers(path, image, scratch)
         root = scratch / "root"
-        for layer in image.layers:
-            with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
-                archive.extractall(root, filter="tar")
+        oci.unpack(image, root)
         facts = read_json(root / MANIFEST, "build")
         yield from inspect.check(image, root, facts)
         yield from _emulated(image, root, scratch, facts["profile"], clip, text)

@@ -122,12 +122,28 @@ def locked(name: str, waiting: Callable[[], None]) -> Iterator[None]:
     Raises:
         SystemAccessError: the folder of the models cannot be written.
     """
-    import fcntl
-
     path = models_folder() / f".{name}.lock"
     with told(path, "write"):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with held(descriptor, path, waiting):
+        yield
+
+
+@contextmanager
+def held(descriptor: int, path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold an open lock file alone, and close it; the system frees it when a process dies.
+
+    Args:
+        descriptor: of the file.
+        path: the file, for messages.
+        waiting: called once if another process holds it.
+
+    Raises:
+        SystemAccessError: it cannot be locked.
+    """
+    import fcntl
+
     try:
         with told(path, "lock"):
             try:

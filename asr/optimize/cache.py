@@ -20,7 +20,7 @@ from typing import Any
 
 from asr.errors import SystemAccessError
 from asr.hub import models_folder
-from asr.hub.store import digest, settle, told
+from asr.hub.store import digest, held, settle, told
 
 SCHEMA = "asr-prepared/1"
 NETWORK, RECORD = "model.onnx", "prepared.json"
@@ -216,8 +216,6 @@ def locked(waiting: Callable[[], None]) -> Iterator[None]:
     Raises:
         SystemAccessError: the folder cannot be written, or others may write into it.
     """
-    import fcntl
-
     place = folder()
     with told(place, "write"):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -225,16 +223,8 @@ def locked(waiting: Callable[[], None]) -> Iterator[None]:
     path = place / _LOCK
     with told(path, "write"):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with told(path, "lock"):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with held(descriptor, path, waiting):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def new_part(name: str, need_bytes: int) -> Path:
