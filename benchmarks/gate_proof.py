@@ -81,11 +81,13 @@ class Proof:
 
     Args:
         work: folder of the results.
+        core: that is measured on.
     """
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, core: int) -> None:
         work.mkdir(parents=True, exist_ok=True)
         self.work = work
+        self.core = core
         self.a = installs.snapshot(work / "a", "base")
         self.b = installs.snapshot(work / "b", "head")
         (work / "clips").mkdir(exist_ok=True)
@@ -110,7 +112,7 @@ class Proof:
         environment = {"PYTHONPATH": str(PLANTS), "ASR_PLANT": ""}
         base = replace(self.a, environment=environment)
         head = replace(self.b, environment=environment)
-        effort = replace(QUICK, buckets=(BUCKET,), pin=(max(os.sched_getaffinity(0)),))
+        effort = replace(QUICK, buckets=(BUCKET,), pin=(self.core,))
         size_ns = 0
         if plant is not None:
             size_ns = round(plant.share * self.usual_ns(base, effort)[plant.of])
@@ -311,9 +313,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "gate-proof")
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), metavar="N")
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args()
-    proof = Proof(options.work)
+    proof = Proof(options.work, options.core)
     prove(proof, options.runs, options.only)
     text = page(proof, options.draws)
     if options.write:

@@ -123,22 +123,25 @@ def counted_during(call):
     """How far a Python thread counts while another runs one native call.
 
     With a switch interval longer than the call nobody takes the lock away: the other thread counts
-    only if the call itself has let go of it.
+    only if the call itself has let go of it. The interval holds from when a thread begins to wait,
+    so it is set before the other thread can: one that waits with the usual 5 ms would get its turn
+    at the end of the call, before it is counted.
     """
-    stop, counter = threading.Event(), [0]
+    start, stop, counter = threading.Event(), threading.Event(), [0]
 
     def count():
+        start.wait()
         while not stop.is_set():
             counter[0] += 1
 
     thread = threading.Thread(target=count)
     interval = sys.getswitchinterval()
-    thread.start()
-    sys.setswitchinterval(2.0)
+    sys.setswitchinterval(5.0)
     try:
-        before = counter[0]
+        thread.start()
+        start.set()
         call()
-        return counter[0] - before
+        return counter[0]
     finally:
         stop.set()
         sys.setswitchinterval(interval)
