@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from asr.bench import machine, resident
+from asr.bench.child import spawn
 from asr.bench.clips import Workload
 from asr.bench.installs import running
-from asr.bench.measure import Contender, Worker, spawn
+from asr.bench.measure import Contender, Worker
 from asr.bench.stats import Interval, ratio_interval
 from asr.engines.named import DEFAULT_ENGINE
 from asr.errors import MissingToolError, TextChangedError

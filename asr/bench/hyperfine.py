@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from asr.bench import measure, process
+from asr.bench import child, process
 from asr.bench.installs import Install
 from asr.errors import MissingToolError
 
@@ -58,7 +58,7 @@ def compare(
         return [process.run(install, arguments, cores).process_ns for _ in range(count)]
 
     times = ours(runs // 2)
-    with tempfile.TemporaryDirectory() as folder, measure.on(cores):
+    with tempfile.TemporaryDirectory() as folder, child.on(cores):
         out = Path(folder) / "result.json"
         asked = shlex.join(install.line(*arguments))
         command = [program, "--shell=none", "--style=none", "--warmup=1", f"--runs={runs}",

@@ -1,19 +1,17 @@
 """Interleaved measurement: two contenders in separate processes, on the same core, ABBA."""
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from asr.bench.child import last_line, spawn
 from asr.bench.stats import Interval, ratio_interval
-from asr.errors import AsrError, MissingToolError, TextChangedError
+from asr.errors import MissingToolError, TextChangedError
 
 _WORKER = Path(__file__).with_name("worker.py")
 
@@ -52,87 +50,6 @@ class Sample:
     wall_ns: int
     cpu_ns: int
     value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A process that has ended well.
-
-    Attributes:
-        process_ns: spawn to exit.
-        cpu_ns: user and system time of all its threads.
-        peak_rss_bytes: most memory it held, or the process that started it, if that held more
-            (Linux counts from the fork on).
-        out: what it wrote to stdout.
-    """
-
-    process_ns: int
-    cpu_ns: int
-    peak_rss_bytes: int
-    out: bytes
-
-
-def spawn(
-    command: Sequence[str],
-    *,
-    name: str,
-    cores: Sequence[int] | None = None,
-    environment: Mapping[str, str] | None = None,
-    errors_by_code: Mapping[int, type[AsrError]] | None = None,
-) -> Ended:
-    """Run a command to its end.
-
-    Args:
-        command: program and arguments.
-        name: for messages.
-        cores: those to stay on; None leaves it to the system.
-        environment: variables on top of ours.
-        errors_by_code: what to raise for an exit code.
-
-    Raises:
-        MissingToolError: it cannot be started, or fails; with the last line it printed.
-    """
-    with tempfile.TemporaryFile() as errors, on(cores):
-        start_ns = time.perf_counter_ns()
-        try:
-            process = subprocess.Popen(  # noqa: S603 - what the caller wants measured
-                command, env={**os.environ, **(environment or {})},
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-            )  # fmt: skip
-        except OSError as error:
-            message = f"{name}: {command[0]} cannot be started: {error.strerror}"
-            raise MissingToolError(message) from None
-        assert process.stdout is not None  # noqa: S101 - Popen was told to pipe
-        out = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process_ns = time.perf_counter_ns() - start_ns
-        process.returncode = os.waitstatus_to_exitcode(status)
-        process.stdout.close()
-        if process.returncode:
-            errors.seek(0)
-            last = _last_line(errors.read().decode(errors="replace"))
-            kind = (errors_by_code or {}).get(process.returncode, MissingToolError)
-            raise kind(f"{name}: ended with {process.returncode}: {last}")
-    cpu_ns = round(1e9 * (usage.ru_utime + usage.ru_stime))
-    return Ended(process_ns, cpu_ns, 1024 * usage.ru_maxrss, out)
-
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it said nothing"])[-1]
-
-
-@contextlib.contextmanager
-def on(cores: Sequence[int] | None) -> Iterator[None]:
-    """Be on these cores, so that a child starts there; afterwards where we were."""
-    if cores is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 class Runner(Protocol):
@@ -191,7 +108,7 @@ class Worker:
     def _fail(self) -> None:
         _, errors = self._process.communicate()
         name = self._contender.name
-        raise MissingToolError(f"{name}: could not be measured: {_last_line(errors)}")
+        raise MissingToolError(f"{name}: could not be measured: {last_line(errors)}")
 
     def run(self, *arguments: str) -> Sample:
         """Run once.

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asr.bench.child import Child, Ended
 from asr.bench.installs import Install
-from asr.bench.measure import Ended, spawn
 from asr.bench.record import UNACCOUNTED, Call, Side
 from asr.errors import (
     AsrError,
@@ -36,12 +37,29 @@ def run(install: Install, arguments: Sequence[str], cores: Sequence[int] | None 
         MissingToolError: the command cannot be started, or fails; with the last line it printed.
         AsrError: of the class that its exit code stands for.
     """
-    return spawn(
+    with start(install, arguments, cores) as child:
+        return child.end()
+
+
+def start(
+    install: Install,
+    arguments: Sequence[str],
+    cores: Sequence[int] | None = None,
+    *,
+    takes_turns: bool = False,
+) -> Child:
+    """Start it.
+
+    Raises:
+        MissingToolError: the command cannot be started.
+    """
+    return Child(
         install.line(*arguments),
         name=f"{install.label}: asr {arguments[0]}",
         cores=cores,
         environment=install.environment,
         errors_by_code=_ERRORS,
+        takes_turns=takes_turns,
     )
 
 
@@ -83,8 +101,55 @@ def timed(
     Raises:
         MissingToolError: it fails, or says something else than timings.
     """
-    extra = ["--json", "--timings", "--repeat", str(repeat)]
-    ended = run(install, [*wanted.arguments(clip), *extra], cores)
+    return _read(install, run(install, [*wanted.arguments(clip), *_TIMED, str(repeat)], cores))
+
+
+_TIMED = ("--json", "--timings", "--repeat")
+
+
+def takes_turns(install: Install) -> bool:
+    """Whether this version knows ``--in-turns``."""
+    return b"--in-turns" in run(install, ["transcribe", "--help"]).out
+
+
+def in_turns(
+    installs: Sequence[Install],
+    wanted: Wanted,
+    clip: Path,
+    repeat: int,
+    cores: Sequence[int] | None,
+) -> list[tuple[Side, str]]:
+    """A fresh process each, their warm calls in turns: at any time only one of them works.
+
+    What disturbs a machine lasts for seconds, a call of a small model for milliseconds: two calls
+    that follow each other are disturbed alike, two processes that do are not.
+
+    Returns:
+        as ``timed``, in the order of the installs; weight preparation is not told apart.
+
+    Raises:
+        MissingToolError: one fails, or says something else than timings.
+    """
+    arguments = [*wanted.arguments(clip), *_TIMED, str(repeat), "--in-turns"]
+    with ExitStack() as stack:
+        children = []
+        for install in installs:
+            child = stack.enter_context(start(install, arguments, cores, takes_turns=True))
+            child.end_turn()
+            children.append(child)
+        for number in range(1, repeat):
+            for child in children if number % 2 else reversed(children):
+                child.take_turn()
+                child.end_turn()
+        found = []
+        for install, child in zip(installs, children, strict=True):
+            child.take_turn()
+            found.append(_read(install, child.end()))
+        return found
+
+
+def _read(install: Install, ended: Ended) -> tuple[Side, str]:
+    """The times and the text that a process told."""
     try:
         spoken = json.loads(ended.out)
         timings = spoken["timings"]

@@ -109,6 +109,8 @@ class Options:
         workload: name and hash of the manifest.
         prepared: `cached` or `off` (`--no-optimize`) for a large network, which asr prepares for
             this CPU before it is measured; absent for one too small for that.
+        in_turns: whether the warm calls of the two processes of a pair took turns, for
+            asr-pairs/1; else one process ended before the other began.
     """
 
     threads: int
@@ -128,6 +130,7 @@ class Options:
     pairs: int | None = field(default=None, metadata=ABSENT)
     workload: str | None = field(default=None, metadata=ABSENT)
     prepared: str | None = field(default=None, metadata=ABSENT)
+    in_turns: bool | None = field(default=None, metadata=ABSENT)
 
 
 @dataclass(frozen=True, slots=True)

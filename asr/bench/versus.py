@@ -1,4 +1,4 @@
-"""Two versions side by side: ABBA pairs of fresh processes, as many as the noise demands."""
+"""Two versions side by side: pairs of processes in turns, as many as the noise demands."""
 
 import hashlib
 import math
@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from asr.bench import facts, machine, process
 from asr.bench.clips import WorkClip, Workload, error_rate
@@ -32,6 +33,8 @@ from asr.hub import DEFAULT_MODEL
 Say = Callable[[str], object]
 #: Makes one fresh process of an install hear a clip; tests put a fake here.
 Start = Callable[[Install, WorkClip], tuple[Side, str]]
+#: Makes one of each hear it, in this order.
+StartAll = Callable[[Sequence[Install], WorkClip], list[tuple[Side, str]]]
 
 #: How often chance alone may make a metric look slower, before the confirming re-run.
 CHANCE = 0.01
@@ -99,7 +102,8 @@ def compare(
         workload: both hear these clips.
         asked: how.
         say: told what is going on.
-        start: what runs one process; None runs a real one.
+        start: what runs one process; None runs real ones, their calls in turns where both versions
+            can.
 
     Raises:
         MissingToolError: a process fails.
@@ -109,11 +113,18 @@ def compare(
     threads = asked.threads or threads_on(asked.pin)
     wanted = process.Wanted(asked.model, threads, asked.language, asked.itn)
 
+    in_turns = start is None and all(process.takes_turns(install) for install in (a, b))
+
     def real(install: Install, clip: WorkClip) -> tuple[Side, str]:
         return process.timed(install, wanted, clip.path, asked.repeat, asked.pin)
 
+    def start_all(installs: Sequence[Install], clip: WorkClip) -> list[tuple[Side, str]]:
+        if in_turns:
+            return process.in_turns(installs, wanted, clip.path, asked.repeat, asked.pin)
+        return [(start or real)(install, clip) for install in installs]
+
     listener, texts = Listener(), _Texts()
-    turns = _Turns(a, b, start or real, texts)
+    turns = _Turns(a, b, start_all, texts)
     pairs = _enough_pairs(turns, workload.clips, asked, say, listener)
     confirm = None
     suspects = slower(pairs)
@@ -146,6 +157,7 @@ def compare(
             pairs=max(p.round for p in pairs) + 1,
             workload=workload.name,
             prepared=facts_b.prepared,
+            in_turns=in_turns,
         ),
         clips=[_pair_clip(clip, texts) for clip in workload.clips],
         pairs=pairs,
@@ -164,11 +176,11 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Starts processes of both versions in turn."""
+    """Starts processes of both versions."""
 
     a: Install
     b: Install
-    start: Start
+    start_all: StartAll
     texts: _Texts
 
     def take(
@@ -182,18 +194,14 @@ class _Turns:
                 break
             say(f"pairs {number + 1}")
             for clip in clips:
-                swapped = bool(number % 2)
-                order = (
-                    (("b", self.b), ("a", self.a)) if swapped else (("a", self.a), ("b", self.b))
-                )
+                installs = {"a": self.a, "b": self.b}
+                order: Literal["ab", "ba"] = "ba" if number % 2 else "ab"
+                heard = self.start_all([installs[side] for side in order], clip)
                 sides: dict[str, Side] = {}
-                for side, install in order:
-                    sides[side], text = self.start(install, clip)
+                for side, (times, text) in zip(order, heard, strict=True):
+                    sides[side] = times
                     self.texts.add(clip.id, side, text)
-                pairs.append(
-                    Pair(number, "ba" if swapped else "ab", clip.bucket, clip.id,
-                         sides["a"], sides["b"])
-                )  # fmt: skip
+                pairs.append(Pair(number, order, clip.bucket, clip.id, sides["a"], sides["b"]))
         return pairs
 
 
@@ -204,8 +212,7 @@ def _enough_pairs(
 
     The first process of each side only warms the page cache.
     """
-    for install in (turns.a, turns.b):
-        turns.start(install, clips[0])
+    turns.start_all((turns.a, turns.b), clips[0])
     end_s = time.monotonic() + asked.max_s
     first = PILOT if asked.pairs is None else min(PILOT, asked.pairs)
     pairs = turns.take(clips, range(first), end_s=end_s, say=say)

@@ -95,12 +95,27 @@ def _hear(
                 )
         if timer:
             calls.append((wall_ns, timer.take()))
+        if options.in_turns:
+            _let_others_work()
     times_found = None
     if timer:
         from asr.cli import timings
 
-        times_found = timings.collect(recognizer, first[0].audio_s, load, calls)
+        times_found = timings.collect(
+            recognizer, first[0].audio_s, load, calls, apart=not options.in_turns
+        )
     tell.finish(first, job, options, times_found)
+
+
+def _let_others_work() -> None:
+    """Say that a call has ended, and wait for our turn; at the end of input it is always ours.
+
+    An empty line is no part of the JSON that follows.
+    """
+    import os
+
+    os.write(1, b"\n")
+    os.read(0, 1)
 
 
 def _call(

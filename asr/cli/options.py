@@ -84,6 +84,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"transcribe each file N times; the first call is cold "
         f"(default: 1, with --timings {DEFAULT_REPEAT})",
     )
+    parser.add_argument(
+        "--in-turns",
+        action="store_true",
+        help="with --json --timings: end each call with an empty line, then wait for a byte on "
+        "stdin, so that two processes can be timed in turns",
+    )
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:

@@ -36,6 +36,8 @@ def collect(
     audio_s: float,
     load: "Call | None",
     calls: "Sequence[Call]",
+    *,
+    apart: bool = True,
 ) -> dict[str, Any]:
     """Sum up the calls on one file.
 
@@ -45,6 +47,8 @@ def collect(
         load: wall nanoseconds from our first line to the end of the load, and its steps; None
             when the process was warm already.
         calls: the same of each call, the first one first.
+        apart: whether weight preparation is told apart from session creation: it takes six more
+            sessions, for which others may not want to wait.
 
     Returns:
         a JSON-ready record; all times in milliseconds, raw samples included.
@@ -58,7 +62,7 @@ def collect(
         "prepared": _preparation(recognizer.engine.preparation),
         "threads": recognizer.engine.threads,
         "backend": recognizer.front_end.backend,
-        "load": _load_rows(recognizer, load) if load else None,
+        "load": _load_rows(recognizer if apart else None, load) if load else None,
         "first": _stage_rows(cold_wall_ns, cold_steps),
         "warm": _median_rows(warm),
         "samples": [{"wall": _ms(wall), "stages": _as_ms(steps)} for wall, steps in calls],
@@ -122,13 +126,14 @@ def _median_rows(calls: "Sequence[Call]") -> dict[str, float]:
     return {**rows, "total": sum(rows.values())}
 
 
-def _load_rows(recognizer: "Recognizer", load: "Call") -> dict[str, float]:
-    """Phases before the first call, from process start."""
+def _load_rows(recognizer: "Recognizer | None", load: "Call") -> dict[str, float]:
+    """Phases before the first call, from process start; weight preparation with a recognizer."""
     wall_ns, steps = load
     rows = {"python_start": _ms(cli.ENTERED_CPU_NS), **_as_ms(steps)}
-    preparation = min(_weight_preparation_ms(recognizer), rows["session_create"])
-    rows["session_create"] -= preparation
-    rows["weight_prepare"] = preparation
+    if recognizer is not None:
+        preparation = min(_weight_preparation_ms(recognizer), rows["session_create"])
+        rows["session_create"] -= preparation
+        rows["weight_prepare"] = preparation
     rows["total"] = rows["python_start"] + _ms(wall_ns)
     rows["unaccounted"] = _ms(wall_ns) - sum(_as_ms(steps).values())
     return rows

@@ -55,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--timings: expected --jobs 1; calls side by side slow one another")
     if options.timings and options.split_channels:
         raise UsageError("--timings: expected no --split-channels; --channel times one of them")
+    if options.in_turns and not (options.timings and options.json):
+        raise UsageError("--in-turns: expected --json --timings beside it; docs/bench.md")
     if options.output == "-":
         options.output = None
     found, many = inputs.expand(options.files)

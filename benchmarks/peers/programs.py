@@ -6,9 +6,9 @@ from pathlib import Path
 from contenders import ROOT, environment
 from networks import EDGE
 
+from asr.bench.child import spawn
 from asr.bench.hosts import runtime_library
 from asr.bench.installs import running
-from asr.bench.measure import spawn
 
 #: Ours in Python, ours without, and the peer's own in C++; each with its int8 file of one network.
 NAMES = ("asr", "asr-edge", "sherpa-onnx-offline")

@@ -13,7 +13,8 @@ from contenders import ENTRIES, MAIN, PROGRAMS, WORKERS, Entry, environment
 from rapidfuzz.distance import Levenshtein
 from sounds import network_rows, write_sound
 
-from asr.bench.measure import Contender, Worker, spawn
+from asr.bench.child import spawn
+from asr.bench.measure import Contender, Worker
 
 #: contender -> measure -> one number per round; the unit ends the measure's name.
 Samples = dict[str, dict[str, list[float]]]
