@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from asr.audio.sound import BLOCK_SAMPLES, Notes, Sound
 from asr.errors import AudioError, SystemAccessError
@@ -173,13 +172,11 @@ def _blocks(file: "soundfile.SoundFile", reasons: list[str]) -> Iterator[Float32
     """Decode to the end, or to where the decoder gives up; it then says why."""
     import soundfile
 
-    # libsndfile takes three times as long to make floats of 16 bits as to hand them out.
-    kind = np.int16 if file.subtype == "PCM_16" else np.float32
     step = max(1, BLOCK_SAMPLES // file.channels)
     shape = () if file.channels == 1 else (file.channels,)
     done = 0
     while (wanted := min(step, file.frames - done)) > 0:
-        space = np.empty((wanted, *shape), kind)
+        space = np.empty((wanted, *shape), np.float32)
         try:
             block = file.read(out=space)
         except soundfile.LibsndfileError as error:
@@ -187,19 +184,10 @@ def _blocks(file: "soundfile.SoundFile", reasons: list[str]) -> Iterator[Float32
             reasons.append(error.error_string.strip(" .").removeprefix("Error : "))
         done += len(block)
         if len(block):
-            yield _as_float(block, wanted)
+            # A view would keep the whole space: a header's claim, not the sound that is there.
+            yield block if 2 * len(block) > wanted else block.copy()
         if len(block) < wanted or reasons:
             return
-
-
-def _as_float(block: npt.NDArray[Any], wanted: int) -> Float32:
-    """Floats of full scale 1, exactly libsndfile's own."""
-    if block.dtype == np.int16:
-        samples = block.astype(np.float32)
-        samples *= np.float32(2**-15)
-        return samples
-    # A view would keep the whole space: a header's claim, not the sound that is there.
-    return block if 2 * len(block) > wanted else block.copy()
 
 
 def _after_damage(descriptor: int, done: int, reasons: list[str]) -> Iterator[Float32]:
