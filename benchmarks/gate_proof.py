@@ -1,6 +1,7 @@
 """Prove the gate: plant real regressions and see them caught, plant none and hear nothing.
 
-    python benchmarks/gate_proof.py [--runs 20] [--only NAME ...] [--write docs/gate-proof.md]
+    python benchmarks/gate_proof.py [--runs 20] [--only NAME ...] [--core N] [--work FOLDER]
+        [--write docs/gate-proof.md]
 
 Every run is what ``asr gate`` does on one length of clip: measure, accuse, measure again, judge.
 The judged side is a copy of the base with a plant from benchmarks/gate_plants. Results are kept

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import records
+from conftest import COMMAND
 
 from asr.bench import facts, installs, process, versus
 from asr.bench.clips import WorkClip, Workload
 from asr.errors import AudioError, MissingToolError
 
-#: The command, beside the interpreter that runs us.
-ASR = Path(sys.executable).with_name("asr")
 WANTED = process.Wanted(None, 1)
 
 #: Speaks the protocol and writes down when it works; fails in the call it is told to.
@@ -84,8 +83,7 @@ def test_one_that_says_nothing_of_its_times_is_named(stub, tmp_path):
 def test_the_command_takes_turns(short_clip):
     """It waits for its turn after every call, and weighs nothing of its own in between."""
     asr = subprocess.Popen(
-        [ASR, "transcribe", short_clip, "--json", "--timings",
-         "--repeat", "3", "--in-turns"],
+        [*COMMAND, "transcribe", short_clip, "--json", "--timings", "--repeat", "3", "--in-turns"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     for _ in range(3):
@@ -100,25 +98,18 @@ def test_the_command_takes_turns(short_clip):
     assert spoken["timings"]["load"]["unaccounted"] < 20
 
 
-def test_without_a_partner_it_goes_on(short_clip):
+def test_without_a_partner_it_goes_on(asr_process, short_clip):
     """At the end of input it is always its turn: nothing hangs."""
-    done = subprocess.run(
-        [ASR, "transcribe", short_clip, "--json", "--timings",
-         "--in-turns"],
-        stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60,
-    )  # fmt: skip
-    assert json.loads(done.stdout)["text"] == "seven"
+    done = asr_process("transcribe", short_clip, "--json", "--timings", "--in-turns")
+    assert (done.code, json.loads(done.out)["text"]) == (0, "seven")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--timings"]])
-def test_turns_are_for_timings_in_json(short_clip, options):
+def test_turns_are_for_timings_in_json(cli, short_clip, options):
     """The empty lines would be part of the text."""
-    done = subprocess.run(
-        [ASR, "transcribe", short_clip, "--in-turns", *options],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--in-turns: expected --json --timings" in done.stderr
+    done = cli("transcribe", short_clip, "--in-turns", *options)
+    assert (done.code, done.out) == (2, "")
+    assert "--in-turns: expected --json --timings" in done.err
 
 
 @pytest.mark.parametrize("both", [True, False])

@@ -124,12 +124,9 @@ def spawn(
     name: str,
     cores: Sequence[int] | None = None,
     environment: Mapping[str, str] | None = None,
-    errors_by_code: Mapping[int, type[AsrError]] | None = None,
 ) -> Ended:
     """Run a command to its end; arguments and errors of ``Child``."""
-    with Child(
-        command, name=name, cores=cores, environment=environment, errors_by_code=errors_by_code
-    ) as child:
+    with Child(command, name=name, cores=cores, environment=environment) as child:
         return child.end()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from asr.cli import _report_bug, fail
@@ -112,8 +113,6 @@ def _let_others_work() -> None:
 
     An empty line is no part of the JSON that follows.
     """
-    import os
-
     os.write(1, b"\n")
     os.read(0, 1)
 
