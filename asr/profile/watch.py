@@ -1,5 +1,6 @@
 """The hook: every call, every native call and every allocated block of one thread."""
 
+import gc
 import sys
 import time
 import tracemalloc
@@ -115,7 +116,13 @@ class Watch:
         return self._rust_bytes is not None
 
     def start(self) -> None:
-        """Look, until ``stop``; whoever looked before is kept out for so long."""
+        """Look, until ``stop``; whoever looked before is kept out for so long.
+
+        The cyclic garbage collector waits: what it calls belongs to no stage, and it would mostly
+        be the slices kept here that bring it on.
+        """
+        self._was_collecting = gc.isenabled()
+        gc.disable()
         self._replaced = sys.getprofile()
         self._was_tracing = tracemalloc.is_tracing()
         tracemalloc.start()
@@ -129,6 +136,8 @@ class Watch:
         self._doors.close()
         if not self._was_tracing:
             tracemalloc.stop()
+        if self._was_collecting:
+            gc.enable()
 
     def step(self, name: str, function: Callable[..., T], *arguments: object) -> T:
         """Call ``function(*arguments)`` as a stage."""
