@@ -17,13 +17,15 @@ from onnx import TensorProto, helper, numpy_helper
 import asr
 from asr import _rust_fe, networks
 from asr.cli import main
-from asr.engines.ort import OrtEngine
+from asr.engines.ort import OrtEngine, save_as_run
 from asr.errors import EngineError, LayoutError, UsageError
 from asr.layouts import open_layout
 from asr.observe import Timer
-from asr.optimize import build, cache, load, raw, verify
+from asr.optimize import build, cache, load, panels, raw, verify
 from asr.optimize.graph import Graph
 from asr.optimize.passes import NoMatch, signed_weights
+from asr.optimize.probe import Roles
+from asr.optimize.request import Request
 
 ROOT = Path(__file__).parent.parent
 NETWORK = ROOT / "tests/networks/funasr-torchscript-14-logits"
@@ -66,11 +68,23 @@ def entry_of(found):
     return found.network.parent
 
 
+def record_of(found):
+    return json.loads((entry_of(found) / cache.RECORD).read_text(encoding="utf-8"))
+
+
 def scores(recognizer):
     x = np.random.default_rng(0).standard_normal((1, 40, 560)).astype(np.float32)
     n = np.zeros(1, np.int32)
     feeds = {"speech": x, "speech_lengths": n + 40, "language": n, "textnorm": n + 15}
     return recognizer.engine.run(feeds)[recognizer.engine.outputs[0].name]
+
+
+def expected_passes():
+    """What is done to unsigned byte weights on this CPU."""
+    info = _rust_fe.build_info()
+    signed = ("signed_weights",) if "vnni" in info["byte_features"] else ()
+    ours = ("byte_matmul",) if "asr.ByteMatMul" in info["operators"] else ()
+    return signed + ours
 
 
 # ------------------------------------------------------------------ the states
@@ -82,8 +96,7 @@ def test_first_cached_off_say_the_same(model, tmp_path):
     assert not (tmp_path / "cache").exists()
     told = []
     first, state = prepare(model, progress=told.append)
-    vnni = "vnni" in _rust_fe.build_info()["byte_features"]
-    assert (state.state, state.passes) == ("first", ("signed_weights",) if vnni else ())
+    assert (state.state, state.passes) == ("first", expected_passes())
     assert state.disk_bytes == sum(
         f.stat().st_size for f in entry_of(state).iterdir() if f.name != cache.RECORD
     )
@@ -166,10 +179,70 @@ def test_another_runtime_or_cpu_gets_its_own(model, monkeypatch, what):
 
 def test_without_vnni_weights_stay_unsigned(model, monkeypatch):
     """Older x86 kernels saturate for signed weights."""
-    info = {**_rust_fe.build_info(), "byte_features": []}
+    info = {**_rust_fe.build_info(), "byte_features": [], "operators": []}
     monkeypatch.setattr(_rust_fe, "build_info", lambda: info)
     _, state = prepare(model)
     assert (state.state, state.passes) == ("first", ())
+
+
+def test_without_our_operator_weights_are_in_the_runtimes_order(model, monkeypatch):
+    off, _ = prepare(model, optimize=False)
+    info = {**_rust_fe.build_info(), "operators": []}
+    monkeypatch.setattr(_rust_fe, "build_info", lambda: info)
+    first, state = prepare(model)
+    assert "byte_matmul" not in state.passes
+    (step,) = (p for p in record_of(state)["passes"] if p["name"] == "byte_matmul")
+    assert (step["kept"], step["reason"]) == (False, "this CPU has no AVX-512 VNNI")
+    assert np.array_equal(scores(off), scores(first))
+
+
+def test_what_our_operator_cannot_do_is_left_to_the_runtime(model, monkeypatch):
+    def refuse(*_):
+        raise NoMatch("expected something else")
+
+    monkeypatch.setattr(panels, "write", refuse)
+    off, _ = prepare(model, optimize=False)
+    first, state = prepare(model)
+    assert "byte_matmul" not in state.passes
+    assert "byte_matmul" in {p["name"] for p in record_of(state)["passes"]}
+    assert {f.name for f in entry_of(state).iterdir()} == {
+        "model.onnx", "model.onnx.data", "prepared.json"
+    }  # fmt: skip
+    assert np.array_equal(scores(off), scores(first))
+
+
+@pytest.mark.skipif("byte_matmul" not in expected_passes(), reason="this CPU has no AVX-512 VNNI")
+@pytest.mark.parametrize("network", BYTES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_our_operator_says_the_same_in_every_export(network, tmp_path):
+    """Every product of bytes is ours, and every score the same bits."""
+    model, _ = raw.sign(network.read_bytes())
+    plain = OrtEngine(model, name="plain", threads=1, folder=network.parent)
+    save_as_run(model, tmp_path / "saved.onnx", name="saved", threads=1)
+    path = tmp_path / "ours.onnx"
+    places = panels.write(tmp_path / "saved.onnx", path, tmp_path / "ours.onnx.data")
+    nodes = [n.op_type for n in onnx.load(path, load_external_data=False).graph.node]
+    assert nodes.count("ByteMatMul") == places > 0
+    assert not {"MatMulInteger", "DynamicQuantizeMatMul", "Relu"} & set(nodes)
+    roles = Roles.named(open_layout(network.parent), plain.inputs, plain.outputs)
+    ours = OrtEngine(path, name="ours", threads=1)
+    before, after = (verify.scores(engine, roles) for engine in (plain, ours))
+    assert verify.compare(before, after).verdict == verify.IDENTICAL
+
+
+def test_a_cached_load_imports_nothing_that_prepares(model):
+    """It is the load that most processes do: 2 ms, not 20."""
+    prepare(model)
+    code = (
+        "import sys, asr; from asr import networks; networks.LARGE_BYTES = 0; "
+        "r = asr.Recognizer.load(sys.argv[1], threads=1); "
+        "assert r.engine.preparation.state == 'cached'; "
+        "print(*({'subprocess', 'shutil', 'tempfile', 'asr.optimize.build', "
+        "'asr.optimize.rewrite', 'asr.optimize.graph'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, model], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
 # ------------------------------------------------------------------ what is not trusted
@@ -348,7 +421,7 @@ def test_the_builder_ends_with_its_caller_and_leaves_nothing(model, tmp_path):
     (part / "half").write_text("half a network")
     (model / "model_quant.onnx").unlink()
     os.mkfifo(model / "model_quant.onnx")
-    request = build.Request(str(model), "model_quant.onnx", str(part), "", 1, signed=True)
+    request = Request(str(model), "model_quant.onnx", str(part), "", 1, signed=True, panels=True)
     command = [sys.executable, "-c", load._CHILD, json.dumps(asdict(request)), json.dumps(sys.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         opened = os.open(model / "model_quant.onnx", os.O_WRONLY)  # waits until it reads

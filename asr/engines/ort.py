@@ -25,9 +25,6 @@ CPU = "CPUExecutionProvider"
 #: The domain of our own operators, which every session of this module knows.
 OPERATORS = "asr"
 
-#: The domain of our own operators, which every session of this module knows.
-OPERATORS = "asr"
-
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -224,17 +221,31 @@ def save_prepared(model: bytes, path: Path, *, name: str, threads: int) -> None:
     Raises:
         EngineError: the runtime cannot load or write it.
     """
-    ort = import_runtime()
     options = _options(threads)
-    options.optimized_model_filepath = str(path)
     prefix = "session.optimized_model_external_initializers"
     options.add_session_config_entry(f"{prefix}_file_name", f"{path.name}.data")
     options.add_session_config_entry(f"{prefix}_min_size_in_bytes", "1024")
     options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
-    try:
-        ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise EngineError(f"{name}: cannot prepare the network: {first_line(error)}") from None
+    if error := _save(model, path, options):
+        raise EngineError(f"{name}: cannot prepare the network: {first_line(error)}")
+
+
+def save_as_run(model: bytes, path: Path, *, name: str, threads: int) -> None:
+    """Write a network as this runtime would run it on this CPU, weights inside, in their own order.
+
+    Args:
+        model: the bytes of an ``.onnx`` file with its weights inside.
+        path: the file to write.
+        name: what to call the network in messages.
+        threads: of the load.
+
+    Raises:
+        EngineError: the runtime cannot load or write it.
+    """
+    options = _options(threads)
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    if error := _save(model, path, options):
+        raise EngineError(f"{name}: cannot prepare the network: {first_line(error)}")
 
 
 def save_portable(model: bytes, path: Path, *, name: str, folder: Path) -> None:
@@ -253,14 +264,21 @@ def save_portable(model: bytes, path: Path, *, name: str, folder: Path) -> None:
     options = _options(1)
     # The next level arranges data for the CPU at hand.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.optimized_model_filepath = str(path)
     options.add_session_config_entry("session.disable_prepacking", "1")
     entry = "session.model_external_initializers_file_folder_path"
     options.add_session_config_entry(entry, str(folder.absolute()))
+    if error := _save(model, path, options):
+        raise LayoutError(f"{name}: cannot rewrite the network: {first_line(error)}")
+
+
+def _save(model: bytes, path: Path, options: Any) -> Exception | None:  # noqa: ANN401
+    """Load a network to write what became of it; what the runtime raised, if it did."""
+    options.optimized_model_filepath = str(path)
     try:
-        ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise LayoutError(f"{name}: cannot rewrite the network: {first_line(error)}") from None
+        import_runtime().InferenceSession(model, options, providers=[CPU])
+    except Exception as error:  # the runtime's own exceptions share no base class
+        return error
+    return None
 
 
 def _options(threads: int) -> Any:  # noqa: ANN401 - the runtime has no types

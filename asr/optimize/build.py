@@ -15,16 +15,17 @@ import os
 import shutil
 import sys
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from asr.engines.ort import OrtEngine, read_model, save_prepared
+from asr.engines.ort import OrtEngine, read_model, save_as_run, save_prepared
 from asr.errors import AsrError, SystemAccessError
 from asr.layouts import open_layout
-from asr.optimize import cache, raw, verify
+from asr.optimize import cache, panels, raw, verify
 from asr.optimize.passes import NoMatch
 from asr.optimize.probe import Roles
+from asr.optimize.request import Request
 from asr.optimize.rewrite import Step, Wanted, rewrite
 
 if TYPE_CHECKING:
@@ -35,31 +36,6 @@ if TYPE_CHECKING:
 
 #: Frames to prove it on: the shortest, an odd one, 5.6 s, and the longest piece of 20 s.
 LENGTHS = (1, 17, 93, 333)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to prepare.
-
-    Attributes:
-        model: the model folder.
-        network: file name of its network.
-        part: an empty folder for the result.
-        sha256: of the network file.
-        threads: of the runs that prove it.
-        signed: the CPU multiplies u8 x s8 without saturating.
-        lossy: do every rewriting that fits, as ``asr optimize --verify`` does; needs ``onnx``.
-        int8: also quantise the weights.
-    """
-
-    model: str
-    network: str
-    part: str
-    sha256: str
-    threads: int
-    signed: bool
-    lossy: bool = False
-    int8: bool = False
 
 
 def build(request: Request, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -98,8 +74,9 @@ def build(request: Request, tell: Callable[[str], None]) -> dict[str, Any]:
         facts["passes"] = [asdict(Step("signed_weights", places, places > 0, reason))]
     tell("writing it in this CPU's order")
     path = Path(request.part) / cache.NETWORK
-    save_prepared(model, path, name=str(layout.network), threads=request.threads)
+    step = _save(model, path, layout.network, request)
     del model
+    facts["passes"].append(asdict(step))
     tell("running the prepared network")
     found = verify.compare(before, _scores(layout, path, request.threads))
     facts["scores"] = asdict(found)
@@ -108,6 +85,24 @@ def build(request: Request, tell: Callable[[str], None]) -> dict[str, Any]:
         for file in path.parent.iterdir():
             file.unlink()
     return facts
+
+
+def _save(model: bytes, path: Path, network: Path, request: Request) -> Step:
+    """Write the network for our operator where the CPU has it, else in the runtime's order."""
+    places, reason = 0, "this CPU has no AVX-512 VNNI"
+    if request.panels:
+        saved = path.with_suffix(".saved")
+        save_as_run(model, saved, name=str(network), threads=request.threads)
+        try:
+            places = panels.write(saved, path, path.with_name(f"{path.name}.data"))
+            reason = "nothing to rewrite"
+        except NoMatch as no_match:
+            reason = str(no_match)
+        saved.unlink()
+    if places == 0:
+        save_prepared(model, path, name=str(network), threads=request.threads)
+        return Step("byte_matmul", 0, kept=False, reason=reason)
+    return Step("byte_matmul", places, kept=True)
 
 
 def _rewritten(

@@ -1,7 +1,8 @@
 """Prepared networks on this machine: where they lie, which of them may be trusted, how many.
 
 A folder per network, runtime and CPU. One is made whole under another name and then renamed, so
-what has its name is complete. Nothing is trusted that another user could have written.
+what has its name is complete. Nothing is trusted that another user could have written. Most loads
+only look a network up: what making or removing one needs is imported there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -235,6 +235,8 @@ def new_part(name: str, need_bytes: int) -> Path:
     Raises:
         SystemAccessError: there is no room, or the folder cannot be written.
     """
+    import shutil
+
     place = folder()
     with told(place, "write"):
         for old in place.glob(f"{_PART}*"):
@@ -275,6 +277,8 @@ def finish(part: Path, name: str, facts: dict[str, Any]) -> Entry:
 
 
 def _delete(path: Path) -> None:
+    import shutil
+
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -283,6 +287,8 @@ def _delete(path: Path) -> None:
 
 def remove(place: Path) -> None:
     """Remove a folder of the cache, if it is there; whoever has its files open keeps them."""
+    import shutil
+
     shutil.rmtree(place, ignore_errors=True)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +72,9 @@ def write(layout: Layout, network_name: str, model: bytes, output: Path) -> Path
         UsageError: the folder holds something.
         SystemAccessError: it cannot be written.
     """
+    import shutil
+    import tempfile
+
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UsageError(f"{output}: expected a new or empty folder, found something in it")
     try:

@@ -7,7 +7,6 @@ says of this very file that the text of its clips stayed the same.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
@@ -20,7 +19,7 @@ from asr.engines.ort import default_threads, import_runtime
 from asr.engines.preparation import CACHED, FIRST, OFF, Preparation
 from asr.errors import LayoutError, MissingToolError, SystemAccessError
 from asr.optimize import cache, folder
-from asr.optimize.build import Request
+from asr.optimize.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from asr.layouts import Layout
 
 #: A pass that makes another network of the same file must change this.
-PASSES = "1"
+PASSES = "2"
 
 #: The prepared file, with its weights in two orders, beside the network's own size.
 _ROOM = 2.1
@@ -82,8 +81,10 @@ def prepared(layout: Layout, *, quantize: str | None, tell: Callable[[str], None
 
 
 def _request(layout: Layout, quantize: str | None) -> Request:
-    signed = "vnni" in _rust_fe.build_info()["byte_features"]
-    request = Request(str(layout.folder), layout.network.name, "", "", default_threads(), signed)
+    info = _rust_fe.build_info()
+    signed, panels = "vnni" in info["byte_features"], "asr.ByteMatMul" in info["operators"]
+    network = layout.network.name
+    request = Request(str(layout.folder), network, "", "", default_threads(), signed, panels)
     if quantize is None:
         return request
     if find_spec("onnx") is None:
@@ -137,6 +138,8 @@ def _run(request: Request, tell: Callable[[str], None]) -> dict[str, Any]:
         LayoutError: the network cannot be loaded.
         SystemAccessError: the process ended without an answer, or could not write.
     """
+    import subprocess
+
     python = sys.executable or ""
     if not Path(python).name.startswith("python") or getattr(sys, "frozen", False):
         raise SystemAccessError(

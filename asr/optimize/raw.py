@@ -1,11 +1,8 @@
 """``signed_weights`` on the bytes of a file, without parsing its weights or needing ``onnx``.
 
-What is done at first load must be quick and must not need an optional package. A network file is
-protobuf: fields one after another, each with its length. Only weights that are nothing but the
-byte matrix of a multiplication, and their zero points, are written anew; every other byte is
-copied as it stands.
-
-Source: ``onnx.proto``, messages ModelProto, GraphProto, NodeProto, TensorProto.
+What is done at first load must be quick and must not need an optional package. Only weights that
+are nothing but the byte matrix of a multiplication, and their zero points, are written anew; every
+other byte is copied as it stands.
 """
 
 from __future__ import annotations
@@ -18,32 +15,33 @@ import numpy as np
 
 from asr.optimize.passes import NoMatch
 from asr.optimize.passes.signed_weights import OPERATORS, signed
+from asr.optimize.protobuf import (
+    DATA_TYPE,
+    GRAPH,
+    INITIALIZER,
+    INPUT,
+    INT8,
+    INT32_DATA,
+    NAME,
+    NODE,
+    OP_TYPE,
+    OUTPUT,
+    RAW_DATA,
+    UINT8,
+    fields,
+    is_outside,
+    message,
+    one,
+    text,
+    varint,
+    varints,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from asr.optimize.graph import Array
-
-    Bytes = memoryview | bytes
-
-_GRAPH = 7  # of ModelProto
-_NODE, _INITIALIZER, _OUTPUT = 1, 5, 12  # of GraphProto
-_INPUT, _OP_TYPE = 1, 4  # of NodeProto
-_DATA_TYPE, _INT32_DATA, _NAME, _RAW_DATA, _LOCATION = 2, 5, 8, 9, 14  # of TensorProto
-_UINT8, _INT8 = 2, 3
+    from asr.optimize.protobuf import Bytes, Field
 
 _WITH_GRAPHS_INSIDE = {"If", "Loop", "Scan", "SequenceMap"}  # could use any weight unseen
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A field of a message: its number, where it begins, where its value begins and ends."""
-
-    number: int
-    kind: int
-    at: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +72,15 @@ def sign(model: bytes) -> tuple[bytes, int]:
     """
     data = memoryview(model)
     try:
-        graphs = [f for f in _fields(data, 0, len(data)) if f.number == _GRAPH]
+        graphs = [f for f in fields(data, 0, len(data)) if f.number == GRAPH]
         if len(graphs) != 1:
             raise NoMatch(f"expected one graph in the file, found {len(graphs)}")
         (graph,) = graphs
-        parts = list(_fields(data, graph.start, graph.end))
+        parts = list(fields(data, graph.start, graph.end))
         tensors = {
-            _text(data, name): part
+            text(data, name): part
             for part in parts
-            if part.number == _INITIALIZER and (name := _one(data, part, _NAME))
+            if part.number == INITIALIZER and (name := one(data, part, NAME))
         }
         chosen, places = _choose(data, parts, tensors)
     except (IndexError, ValueError) as error:
@@ -94,10 +92,10 @@ def sign(model: bytes) -> tuple[bytes, int]:
     kept = graph.start
     for part in parts:
         if part.at in new:
-            pieces += [data[kept : part.at], *_message(_INITIALIZER, new[part.at])]
+            pieces += [data[kept : part.at], *message(INITIALIZER, new[part.at])]
             kept = part.end
     pieces.append(data[kept : graph.end])
-    return b"".join([data[: graph.at], *_message(_GRAPH, pieces), data[graph.end :]]), places
+    return b"".join([data[: graph.at], *message(GRAPH, pieces), data[graph.end :]]), places
 
 
 def has_weights_outside(model: bytes) -> bool:
@@ -105,26 +103,26 @@ def has_weights_outside(model: bytes) -> bool:
     data = memoryview(model)
     try:
         return any(
-            _is_outside(data, part)
-            for graph in _fields(data, 0, len(data))
-            if graph.number == _GRAPH
-            for part in _fields(data, graph.start, graph.end)
-            if part.number == _INITIALIZER
+            is_outside(data, part)
+            for graph in fields(data, 0, len(data))
+            if graph.number == GRAPH
+            for part in fields(data, graph.start, graph.end)
+            if part.number == INITIALIZER
         )
     except (IndexError, ValueError):
         return False  # the runtime says what is wrong with it
 
 
 def _choose(
-    data: memoryview, parts: list[_Field], tensors: dict[str, _Field]
+    data: memoryview, parts: list[Field], tensors: dict[str, Field]
 ) -> tuple[set[str], int]:
     """Names of the weights and zero points to convert, and for how many multiplications."""
     uses: defaultdict[str, int] = defaultdict(int)
     places = []
     for part in parts:
-        if part.number == _OUTPUT and (output := _one(data, part, 1)):
-            uses[_text(data, output)] += 1
-        if part.number != _NODE:
+        if part.number == OUTPUT and (output := one(data, part, 1)):
+            uses[text(data, output)] += 1
+        if part.number != NODE:
             continue
         node = _node(data, part)
         if node.op_type in _WITH_GRAPHS_INSIDE:
@@ -147,102 +145,34 @@ def _choose(
         byte &= alone
 
 
-def _node(data: memoryview, part: _Field) -> _Node:
+def _node(data: memoryview, part: Field) -> _Node:
     inputs, op_type = [], ""
-    for field in _fields(data, part.start, part.end):
-        if field.number == _INPUT:
-            inputs.append(_text(data, field))
-        elif field.number == _OP_TYPE:
-            op_type = _text(data, field)
+    for field in fields(data, part.start, part.end):
+        if field.number == INPUT:
+            inputs.append(text(data, field))
+        elif field.number == OP_TYPE:
+            op_type = text(data, field)
     return _Node(op_type, tuple(inputs))
 
 
-def _is_byte(data: memoryview, part: _Field) -> bool:
+def _is_byte(data: memoryview, part: Field) -> bool:
     """Whether a tensor holds unsigned bytes, in this file."""
-    kind = _one(data, part, _DATA_TYPE)
-    is_byte = kind is not None and _varint(data, kind.start)[0] == _UINT8
-    return is_byte and not _is_outside(data, part)
+    kind = one(data, part, DATA_TYPE)
+    is_byte = kind is not None and varint(data, kind.start)[0] == UINT8
+    return is_byte and not is_outside(data, part)
 
 
-def _is_outside(data: memoryview, part: _Field) -> bool:
-    location = _one(data, part, _LOCATION)
-    return location is not None and _varint(data, location.start)[0] != 0
-
-
-def _signed_tensor(data: memoryview, part: _Field) -> list[Bytes]:
+def _signed_tensor(data: memoryview, part: Field) -> list[Bytes]:
     """The same tensor as signed bytes, each 128 less."""
     pieces: list[Bytes] = []
     values: list[Array] = []
-    for field in _fields(data, part.start, part.end):
-        if field.number == _RAW_DATA:
+    for field in fields(data, part.start, part.end):
+        if field.number == RAW_DATA:
             values.append(np.frombuffer(data[field.start : field.end], np.uint8))
-        elif field.number == _INT32_DATA:
-            values.append(np.array(list(_varints(data, field)), np.uint8))
-        elif field.number != _DATA_TYPE:
+        elif field.number == INT32_DATA:
+            values.append(np.array(list(varints(data, field)), np.uint8))
+        elif field.number != DATA_TYPE:
             pieces.append(data[field.at : field.end])
     raw = signed(values[0] if len(values) == 1 else np.concatenate(values))
-    kind = bytes([_DATA_TYPE << 3, _INT8])
-    return [*pieces, kind, *_message(_RAW_DATA, [raw.data.cast("B")])]
-
-
-# ------------------------------------------------------------------ protobuf
-
-
-def _fields(data: memoryview, start: int, end: int) -> Iterator[_Field]:
-    at = start
-    while at < end:
-        tag, value = _varint(data, at)
-        number, kind = tag >> 3, tag & 7
-        if kind == 2:
-            length, value = _varint(data, value)
-            stop = value + length
-        elif kind == 0:
-            stop = _varint(data, value)[1]
-        elif kind in (1, 5):
-            stop = value + (8 if kind == 1 else 4)
-        else:
-            raise ValueError(f"a field of kind {kind} at byte {at}")
-        if stop > end:
-            raise ValueError(f"a field that ends behind its message at byte {at}")
-        yield _Field(number, kind, at, value, stop)
-        at = stop
-
-
-def _one(data: memoryview, part: _Field, number: int) -> _Field | None:
-    return next((f for f in _fields(data, part.start, part.end) if f.number == number), None)
-
-
-def _text(data: memoryview, field: _Field) -> str:
-    return str(data[field.start : field.end], "utf-8")
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """A whole number, and where the next byte lies."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def _varints(data: memoryview, field: _Field) -> Iterator[int]:
-    """The numbers of a repeated field, packed or not."""
-    at = field.start
-    while at < field.end:
-        value, at = _varint(data, at)
-        yield value
-
-
-def _message(number: int, pieces: Iterable[Bytes]) -> list[Bytes]:
-    """A field that holds these bytes."""
-    pieces = list(pieces)
-    head = bytearray([number << 3 | 2])
-    length = sum(map(len, pieces))
-    while length >= 0x80:
-        head.append(length & 0x7F | 0x80)
-        length >>= 7
-    head.append(length)
-    return [bytes(head), *pieces]
+    kind = bytes([DATA_TYPE << 3, INT8])
+    return [*pieces, kind, *message(RAW_DATA, [raw.data.cast("B")])]

@@ -6,13 +6,13 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
 
-use crate::simd::Attention;
-
 /// Version of the interface that is asked for.
 pub(super) const VERSION: u32 = 17;
 
-/// `ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT`.
+/// `ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT` and its like.
 pub(super) const FLOAT: c_int = 1;
+pub(super) const INT8: c_int = 3;
+pub(super) const INT32: c_int = 6;
 
 /// `ORT_INVALID_ARGUMENT`.
 pub(super) const INVALID_ARGUMENT: c_int = 2;
@@ -42,7 +42,7 @@ pub(super) struct Api {
         unsafe extern "C" fn(options: *mut Opaque, domain: *mut Opaque) -> Status,
     _29: [usize; 22],
     pub(super) tensor_data:
-        unsafe extern "C" fn(value: *const Opaque, data: *mut *mut f32) -> Status,
+        unsafe extern "C" fn(value: *const Opaque, data: *mut *mut c_void) -> Status,
     _52: [usize; 9],
     pub(super) dimensions_count:
         unsafe extern "C" fn(info: *const Opaque, count: *mut usize) -> Status,
@@ -71,7 +71,14 @@ pub(super) struct Api {
     ) -> Status,
     _92: [usize; 7],
     pub(super) release_type_and_shape: unsafe extern "C" fn(info: *mut Opaque),
-    _100: [usize; 174],
+    _100: [usize; 149],
+    pub(super) constant: unsafe extern "C" fn(
+        info: *const Opaque,
+        index: usize,
+        is_constant: *mut c_int,
+        value: *mut *const Opaque,
+    ) -> Status,
+    _250: [usize; 24],
     pub(super) parallel_for: unsafe extern "C" fn(
         context: *const Opaque,
         run: unsafe extern "C" fn(data: *mut c_void, index: usize),
@@ -89,6 +96,7 @@ const _: () = assert!(offset_of!(Api, type_and_shape) == 65 * WORD);
 const _: () = assert!(offset_of!(Api, attribute_float) == 85 * WORD);
 const _: () = assert!(offset_of!(Api, input) == 90 * WORD);
 const _: () = assert!(offset_of!(Api, release_type_and_shape) == 99 * WORD);
+const _: () = assert!(offset_of!(Api, constant) == 249 * WORD);
 const _: () = assert!(offset_of!(Api, parallel_for) == 274 * WORD);
 
 /// `OrtCustomOp` of version 17: an operator as the runtime sees it.
@@ -105,7 +113,7 @@ pub(super) struct CustomOp {
     pub(super) output_count: extern "C" fn(*const CustomOp) -> usize,
     /// Of older interfaces, which cannot fail.
     pub(super) compute: usize,
-    pub(super) destroy: unsafe extern "C" fn(*mut Kernel),
+    pub(super) destroy: unsafe extern "C" fn(*mut c_void),
     pub(super) input_characteristic: extern "C" fn(*const CustomOp, usize) -> c_int,
     pub(super) output_characteristic: extern "C" fn(*const CustomOp, usize) -> c_int,
     pub(super) input_memory: extern "C" fn(*const CustomOp, usize) -> c_int,
@@ -115,19 +123,11 @@ pub(super) struct CustomOp {
         *const CustomOp,
         *const Api,
         *const Opaque,
-        *mut *mut Kernel,
+        *mut *mut c_void,
     ) -> Status,
-    pub(super) compute_v2: unsafe extern "C" fn(*const Kernel, *mut Opaque) -> Status,
+    pub(super) compute_v2: unsafe extern "C" fn(*const c_void, *mut Opaque) -> Status,
     /// Shape inference and versions of the operator; null means none.
     pub(super) infer_shape: usize,
     pub(super) start_version: usize,
     pub(super) end_version: usize,
-}
-
-/// One node of a network, ready to run.
-pub(super) struct Kernel {
-    pub(super) api: &'static Api,
-    pub(super) attention: Attention,
-    pub(super) heads: usize,
-    pub(super) scale: f32,
 }

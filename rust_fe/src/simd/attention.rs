@@ -83,6 +83,11 @@ impl ColumnsMut {
         }
     }
 
+    /// Rows and columns.
+    pub(super) fn shape(&self) -> (usize, usize) {
+        (self.rows, self.count)
+    }
+
     /// One row.
     #[inline(always)]
     pub(super) fn row(&mut self, index: usize) -> &mut [f32] {
@@ -134,7 +139,7 @@ impl Attention {
             assert_eq!(query.rows(), other.rows(), "as many rows");
             assert_eq!(query.count, other.count, "as many columns");
         }
-        assert_eq!((query.rows(), query.count), (out.rows, out.count));
+        assert_eq!((query.rows(), query.count), out.shape());
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Kind::Bf16(backend) => backend.attention(query, key, value, scale, out),

@@ -3,7 +3,8 @@
 //! The algorithms (`butterfly`, `fft`, `log_mel`, `row`) are written once; a file per instruction set supplies
 //! vectors and the function that enables the feature. A backend is a value that only its own CPU
 //! check can make: holding one is the proof that its code may run. Outside this folder only `ort`
-//! holds `unsafe`. `attention` and `bf16` are for the operator that `ort` offers.
+//! holds `unsafe`. `attention` with `bf16` and `byte_product` with `vnni` are for
+//! the operators that `ort` offers.
 #![allow(
     unsafe_code,
     reason = "the fence: no instruction outside this folder needs it"
@@ -17,6 +18,15 @@ use crate::error::Error;
 )]
 mod attention;
 mod butterfly;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(
+        dead_code,
+        unused_variables,
+        reason = "no other CPU has a backend for it"
+    )
+)]
+mod byte_product;
 mod fft;
 mod lanes;
 mod log_mel;
@@ -33,8 +43,11 @@ mod bf16;
 mod cpuid;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
 
 pub use attention::{Attention, Columns, ColumnsMut};
+pub use byte_product::{ByteMatrix, ByteProduct, ByteRows};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use cpuid::cpuid;
 pub use log_mel::LogMelPlan;
