@@ -3,7 +3,8 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,7 @@ _UNSPACED = (
 def is_unspaced(character: str) -> bool:
     """Whether a character belongs to a script written without spaces (CJK, kana)."""
     code = ord(character)
-    return any(low <= code <= high for low, high in _UNSPACED)
+    return code >= _UNSPACED[0][0] and any(low <= code <= high for low, high in _UNSPACED)
 
 
 def join_segments(texts: Iterable[str]) -> str:
@@ -72,6 +73,10 @@ class Vocabulary:
         match = _TAG.match(self.pieces[token_id])
         return match[1] if match else None
 
+    def is_plain(self, token_id: int) -> bool:
+        """Whether a piece is text as it stands: no tag, no byte, no control piece."""
+        return self.pieces[token_id][:1] != "<"
+
     def has_tag(self, name: str) -> bool:
         """Whether some id stands for this tag."""
         return f"<|{name}|>" in self.pieces
@@ -87,8 +92,7 @@ class Vocabulary:
         return "" if piece in _CONTROL or _TAG.match(piece) else piece
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):  # made for every token: a dataclass takes three times as long
     """A token on its way to a word: text with its marker, and its statistics."""
 
     text: str
@@ -173,8 +177,13 @@ def from_segments(
     warnings: tuple[str, ...] = (),
 ) -> Transcript:
     """Build the whole from its parts; without segments ``reason`` says why."""
-    tokens = [t for s in segments for w in s.words for t in w.tokens]
-    confidence, entropy = _summary(tokens) if tokens else (None, None)
+    confidence: float | None
+    entropy: float | None
+    if len(segments) == 1:
+        confidence, entropy = segments[0].confidence, segments[0].entropy
+    else:
+        tokens = [t for s in segments for w in s.words for t in w.tokens]
+        confidence, entropy = _summary(tokens) if tokens else (None, None)
     return Transcript(
         text=join_segments(s.text for s in segments),
         language=language,
@@ -266,8 +275,8 @@ def _units(
                 text,
                 round(seconds(starts[first]), 6),
                 min(round(seconds(ends[last]), 6), offset_s + audio_s),
-                sum(log_probs[first : last + 1]) / count,
-                sum(entropies[first : last + 1]) / count,
+                log_probs[first] if count == 1 else sum(log_probs[first : last + 1]) / count,
+                entropies[first] if count == 1 else sum(entropies[first : last + 1]) / count,
             )
         )
 
@@ -278,12 +287,13 @@ def _units(
             pending.clear()
 
     for k, token_id in enumerate(ids):
-        value = vocabulary.byte(token_id)
+        plain = vocabulary.is_plain(token_id)  # nearly every one: no pattern is looked for
+        value = None if plain else vocabulary.byte(token_id)
         if value is not None:
             pending.append((k, value))
             continue
         flush()
-        add(vocabulary.surface(token_id), k, k)
+        add(vocabulary.pieces[token_id] if plain else vocabulary.surface(token_id), k, k)
     flush()
     return units
 

@@ -20,6 +20,7 @@ import judge  # noqa: E402
 import limit  # noqa: E402
 import page_of  # noqa: E402
 import plot  # noqa: E402
+import programs  # noqa: E402
 import readme  # noqa: E402
 import results  # noqa: E402
 import rows  # noqa: E402
@@ -253,6 +254,29 @@ def test_a_fresh_process_tells_its_parts(tiny_work):
     # Linux counts what the starting process held, too: much in a long test run.
     ours = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert 30e6 < found["peak_bytes"][1] < max(400e6, 1.1 * ours)
+
+
+@pytest.mark.parametrize("kind", ["fresh", "programs"])
+def test_every_round_has_an_environment_of_another_size(kind, tiny_work, monkeypatch):
+    """The same for everybody in a round: peak memory must not hang on where a heap begins."""
+    seen = []
+
+    class Ended:
+        cpu_ns = process_ns = peak_rss_bytes = 1
+        part = '{"wall_ns": 1, "cpu_ns": 1}'
+        out = f'{{"text_at_ns": 1, "imports": {part}, "load": {part}, "first": {part}}}'
+
+    def spawn(*_, environment, **__):
+        seen.append(len(environment["PADDING"]) if "PADDING" in environment else None)
+        return Ended()
+
+    monkeypatch.setattr(rows if kind == "fresh" else programs, "spawn", spawn)
+    names = ("ours/funasr", "funasr-onnx") if kind == "fresh" else ("asr", "asr-edge")
+    rows.measure(rows.Row("r", kind, 1.0, 1, names, 7, 0), tiny_work)
+    measured = seen[2:]
+    assert measured[::2] == measured[1::2]
+    assert len(set(measured)) == 7
+    assert None not in measured
 
 
 def test_every_contender_has_ours_of_its_layout_beside_it():

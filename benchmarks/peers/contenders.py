@@ -1,6 +1,7 @@
 """Who takes part in the comparison: a program, the network file it runs, what that row shows."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +93,15 @@ def environment(work: Path) -> dict[str, str]:
         "PYTHONPATH": f"{ROOT}:{WORKERS}",
         "XDG_CACHE_HOME": str(work / "cache"),
     }
+
+
+def padded(surroundings: Mapping[str, str], round_: int) -> dict[str, str]:
+    """The same environment, of another size in each round.
+
+    Its size decides where a process's memory begins, and with that how a heap falls apart:
+    sherpa-onnx holds 370 MB at most, or 490, for no other reason.
+    """
+    return {**surroundings, "PADDING": "." * (round_ * 611 % 4096)}
 
 
 def _of(layout: str, peer: str) -> tuple[Entry, ...]:

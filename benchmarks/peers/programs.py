@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from contenders import ROOT, environment
+from contenders import ROOT, environment, padded
 from networks import EDGE
 
 from asr.bench.child import spawn
@@ -36,12 +36,12 @@ def command(name: str, work: Path, sound: Path, threads: int) -> list[str]:
 
 
 def run(
-    name: str, work: Path, sound: Path, threads: int, cores: Sequence[int] | None
+    name: str, work: Path, sound: Path, threads: int, cores: Sequence[int] | None, round_: int
 ) -> dict[str, float]:
     """Run one to its exit: wall and CPU nanoseconds, most memory held."""
     words = command(name, work, sound, threads)
-    surroundings = {**environment(work), "ORT_DYLIB_PATH": str(runtime_library())}
-    ended = spawn(words, name=name, cores=cores, environment=surroundings)
+    around = {**environment(work), "ORT_DYLIB_PATH": str(runtime_library())}
+    ended = spawn(words, name=name, cores=cores, environment=padded(around, round_))
     return {
         "wall_ns": ended.process_ns,
         "cpu_ns": ended.cpu_ns,

@@ -3,13 +3,13 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import limit
 import programs
-from contenders import ENTRIES, MAIN, PROGRAMS, WORKERS, Entry, environment
+from contenders import ENTRIES, MAIN, PROGRAMS, WORKERS, Entry, environment, padded
 from rapidfuzz.distance import Levenshtein
 from sounds import network_rows, write_sound
 
@@ -129,24 +129,30 @@ def _fresh(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     path = str(sound(work, row.seconds))
     samples: Samples = {name: {} for name in row.names}
     for name in row.names:  # bring files into the page cache, byte code onto the disk
-        _fresh_once(ENTRIES[name], work, path, row.threads, cores)
-    for _, order in turns(row.names, row.rounds):
+        _fresh_once(ENTRIES[name], work, path, row.threads, cores, environment(work))
+    for round_, order in turns(row.names, row.rounds):
+        around = padded(environment(work), round_)
         for name in order:
             for measure_, value in _fresh_once(
-                ENTRIES[name], work, path, row.threads, cores
+                ENTRIES[name], work, path, row.threads, cores, around
             ).items():
                 samples[name].setdefault(measure_, []).append(value)
     return samples
 
 
 def _fresh_once(
-    entry: Entry, work: Path, path: str, threads: int, cores: Sequence[int] | None
+    entry: Entry,
+    work: Path,
+    path: str,
+    threads: int,
+    cores: Sequence[int] | None,
+    around: Mapping[str, str],
 ) -> dict[str, float]:
     program = PROGRAMS[entry.program]
     command = [str(program.python), str(WORKERS / "fresh.py"), str(WORKERS / program.worker),
                path, str(work / entry.network), *entry.loaded(threads)]  # fmt: skip
     start_ns = time.perf_counter_ns()
-    ended = spawn(command, name=entry.name, cores=cores, environment=environment(work))
+    ended = spawn(command, name=entry.name, cores=cores, environment=around)
     told = json.loads(ended.out.splitlines()[-1])
     return {
         "wall_ns": told["text_at_ns"] - start_ns,
@@ -163,10 +169,12 @@ def _programs(row: Row, work: Path, cores: Sequence[int] | None) -> Samples:
     path = sound(work, row.seconds)
     samples: Samples = {name: {} for name in row.names}
     for name in row.names:
-        programs.run(name, work, path, row.threads, cores)
-    for _, order in turns(row.names, row.rounds):
+        programs.run(name, work, path, row.threads, cores, 0)
+    for round_, order in turns(row.names, row.rounds):
         for name in order:
-            for measure_, value in programs.run(name, work, path, row.threads, cores).items():
+            for measure_, value in programs.run(
+                name, work, path, row.threads, cores, round_
+            ).items():
                 samples[name].setdefault(measure_, []).append(value)
     return samples
 
