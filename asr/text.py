@@ -316,6 +316,11 @@ def _opens_word(before: str, text: str) -> bool:
 
 
 def _word(group: list[_Unit]) -> Word:
+    if len(group) == 1:  # most words, in scripts without spaces all: nothing to average
+        ((marked, start_s, end_s, log_prob, entropy),) = group
+        text, confidence = _plain(marked), math.exp(log_prob)
+        token = Token(text, start_s, end_s, confidence, entropy)
+        return Word(text, start_s, end_s, confidence, entropy, (token,))
     tokens = tuple(
         Token(_plain(u.text), u.start_s, u.end_s, math.exp(u.log_prob), u.entropy) for u in group
     )

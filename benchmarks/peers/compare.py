@@ -69,8 +69,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--again", action="store_true", help="measure rows that are there already")
     parser.add_argument("--pairs", type=int, default=15, metavar="N", help="rounds (default: 15)")
     parser.add_argument(
-        "--processes", type=int, default=9, metavar="N",
-        help="rounds of fresh processes (default: 9)",
+        "--processes", type=int, default=15, metavar="N",
+        help="rounds of fresh processes (default: 15)",
     )  # fmt: skip
     parser.add_argument(
         "--long-rounds", type=int, default=3, metavar="N",
