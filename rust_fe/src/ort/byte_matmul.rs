@@ -1,6 +1,6 @@
 //! `asr.ByteMatMul`: panels of columns side by side.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 
 use super::api::{Api, FLOAT, INT8, INT32, Opaque, Status};
@@ -14,7 +14,7 @@ const GROUP: usize = 4;
 
 thread_local! {
     /// Memory of one thread, kept for its next call: a fresh page costs more than it takes to fill.
-    static ROWS: RefCell<ByteRows> = RefCell::default();
+    static ROWS: Cell<ByteRows> = Cell::default();
 }
 
 pub(super) struct ByteMatMul {
@@ -83,19 +83,21 @@ impl Kernel for ByteMatMul {
         if values.is_empty() {
             return Ok(());
         }
-        ROWS.with_borrow_mut(|rows| {
-            self.product.quantise(values, self.matrix.depth(), rows);
-            let mut panels = Panels {
-                kernel: self,
-                rows,
-                output,
-            };
-            let data = (&raw mut panels).cast();
-            let count = self.matrix.panels().div_ceil(GROUP);
-            // SAFETY: `group` is called with `data` and numbers below the total, and all calls
-            // have ended when this returns.
-            check(unsafe { (self.api.parallel_for)(context, group, count, 0, data) })
-        })
+        let mut rows = ROWS.take();
+        self.product
+            .quantise(values, self.matrix.depth(), &mut rows);
+        let mut panels = Panels {
+            kernel: self,
+            rows: &rows,
+            output,
+        };
+        let data = (&raw mut panels).cast();
+        let count = self.matrix.panels().div_ceil(GROUP);
+        // SAFETY: `group` is called with `data` and numbers below the total, and all calls have
+        // ended when this returns.
+        let done = check(unsafe { (self.api.parallel_for)(context, group, count, 0, data) });
+        ROWS.set(rows);
+        done
     }
 }
 
