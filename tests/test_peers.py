@@ -1,7 +1,9 @@
 """benchmarks/peers: rows in turns, targets judged, tables, and README's section made of them."""
 
+import itertools
 import json
 import os
+import re
 import resource
 import sys
 from pathlib import Path
@@ -307,6 +309,16 @@ def test_a_missed_target_stands_out():
     result.rows["warm-5.6s-1t"]["samples"]["sherpa-onnx"]["wall_ns"] = [1e8] * 5
     assert "| NO |" in tables.targets(judge.judge(result))
     assert before == 0 < plot.svg(result, "wall").count("#c2410c")
+
+
+@pytest.mark.parametrize("load_ns", [8e8, 4e9])
+def test_the_axis_has_room_for_its_numbers(load_ns):
+    """A ratio of 20 must not write 20 of them over one another."""
+    result = whole()
+    result.rows["fresh-5.6s-1t"]["samples"]["sherpa-onnx"]["load_wall_ns"] = [load_ns] * 5
+    drawn = plot.svg(result, "wall")
+    places = [float(x) for x in re.findall(r"<text x='([\d.]+)' [^>]*text-anchor='middle'", drawn)]
+    assert min(b - a for a, b in itertools.pairwise(places)) > 25
 
 
 def test_readme_quotes_engine_and_file_apart():

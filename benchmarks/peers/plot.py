@@ -21,7 +21,7 @@ def svg(result: Result, clock: str) -> str:
         "font-family='sans-serif' font-size='12'>",
         f"<rect width='{WIDTH}' height='{height}' fill='white'/>",
     ]
-    for number in range(int(most) + 1):
+    for number in range(0, int(most) + 1, 1 + int(most) // 10):  # at most ten fit side by side
         x = LEFT + scale * number
         parts.append(
             f"<line x1='{x:.1f}' x2='{x:.1f}' y1='8' y2='{height - 28}' stroke='#ddd'/>"
