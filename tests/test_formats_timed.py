@@ -152,6 +152,7 @@ def test_cues_are_in_order_within_the_file_and_readable(transcript):
 
 
 @given(transcripts())
+@example(made([("", "a測\n\u200d" * 21, 0.0, 3.0)], audio_s=3.0))
 def test_no_format_loses_or_adds_a_character(transcript):
     """All cues together are the text, blanks aside; nothing but invisible words is left out."""
     words = [w.text for s in transcript.segments for w in s.words]

@@ -162,11 +162,15 @@ def _split(atom: _Atom, widest: int) -> Iterator[_Atom]:
         if columns(parts[-1] + character) > widest:
             parts.append("")
         parts[-1] += character
-    span, done, space = atom.end_ms - atom.start_ms, 0, atom.space
+    shown: list[str] = []
     for part in map(str.strip, parts):
+        if columns(part):
+            shown.append(part)
+        else:
+            shown[-1] += part  # invisible by itself: it belongs to what it follows
+    span, done, space = atom.end_ms - atom.start_ms, 0, atom.space
+    for part in shown:
         width = columns(part)
-        if not width:
-            continue
         start = atom.start_ms + span * done // atom.columns
         done += width
         end = atom.start_ms + span * done // atom.columns
