@@ -16,8 +16,10 @@ from asr.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 
-hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
+# The same commit gets the same verdict; `explore` looks for what nobody has seen yet.
+hypothesis.settings.register_profile("dev", max_examples=25, derandomize=True, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=300, derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or "dev"  # make sets it empty outside of CI
 hypothesis.settings.load_profile(PROFILE)
 
