@@ -362,12 +362,34 @@ def outside(model):
     w.external_data.add(key="location", value="other")
 
 
-@pytest.mark.parametrize("change", [unsigned, computed_weights, outside])
+def bias_outside(model):
+    b = model.graph.initializer[-1]
+    assert b.name == "b"
+    b.ClearField("raw_data")
+    b.data_location = TensorProto.EXTERNAL
+    b.external_data.add(key="location", value="other")
+
+
+def bias_computed(model):
+    model.graph.initializer[-1].name = "c"
+    model.graph.node.insert(0, helper.make_node("Neg", ["c"], ["b"]))
+
+
+@pytest.mark.parametrize(
+    "change", [unsigned, computed_weights, outside, bias_outside, bias_computed]
+)
 def test_what_is_built_otherwise_stays_with_the_runtime(change, tmp_path):
     model = multiplication(8, 40)
     change(model)
     assert write(model, tmp_path)[1] == 0
     assert {p.name for p in tmp_path.iterdir()} == {"source.onnx"}
+
+
+def test_graphs_inside_operators_are_left_alone(tmp_path):
+    inner = helper.make_graph([], "inner", [], [])
+    loop = helper.make_node("If", ["c"], [], then_branch=inner, else_branch=inner)
+    with pytest.raises(NoMatch, match="found If"):
+        write(multiplication(8, 40, loop), tmp_path)
 
 
 def test_a_sum_that_could_leave_32_bits_stays_with_the_runtime(tmp_path):

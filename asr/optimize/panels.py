@@ -42,6 +42,7 @@ from asr.optimize.protobuf import (
     OUTPUT,
     OUTSIDE,
     RAW_DATA,
+    WITH_GRAPHS_INSIDE,
     fields,
     is_outside,
     message,
@@ -147,6 +148,8 @@ class _Graph:
             if field.number in (INPUT, NODE_OUTPUT, NODE_NAME, OP_TYPE):
                 found.setdefault(field.number, []).append(text(self.data, field))
         (op_type,) = found[OP_TYPE]
+        if op_type in WITH_GRAPHS_INSIDE:
+            raise NoMatch(f"expected no graph inside an operator, found {op_type}")
         return _Node(
             part,
             op_type,
@@ -170,7 +173,9 @@ class _Graph:
         names = (*node.inputs[1:], "", "", "")[:4]  # weights, scales, zeros, bias
         if names[0] not in self.tensors or any(n and n not in self.tensors for n in names):
             return None
-        weights, scales, zeros, bias = (self.values(name) if name else None for name in names)
+        weights, scales, zeros, bias = found = [self.values(n) if n else None for n in names]
+        if any(name and value is None for name, value in zip(names, found, strict=True)):
+            return None
         if weights is None or weights.dtype != np.int8 or weights.ndim != 2 or scales is None:
             return None
         depth, columns = weights.shape

@@ -35,6 +35,9 @@ DIMS, DATA_TYPE, FLOAT_DATA, INT32_DATA, NAME, RAW_DATA, OUTSIDE, LOCATION = (
 #: Element types.
 FLOAT, UINT8, INT8, INT32 = 1, 2, 3, 6
 
+#: Operators with graphs of their own, which could use any weight unseen.
+WITH_GRAPHS_INSIDE = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+
 
 @dataclass(frozen=True, slots=True)
 class Field:

@@ -28,6 +28,7 @@ from asr.optimize.protobuf import (
     OUTPUT,
     RAW_DATA,
     UINT8,
+    WITH_GRAPHS_INSIDE,
     fields,
     is_outside,
     message,
@@ -40,8 +41,6 @@ from asr.optimize.protobuf import (
 if TYPE_CHECKING:
     from asr.optimize.graph import Array
     from asr.optimize.protobuf import Bytes, Field
-
-_WITH_GRAPHS_INSIDE = {"If", "Loop", "Scan", "SequenceMap"}  # could use any weight unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ def _choose(
         if part.number != NODE:
             continue
         node = _node(data, part)
-        if node.op_type in _WITH_GRAPHS_INSIDE:
+        if node.op_type in WITH_GRAPHS_INSIDE:
             raise NoMatch(f"expected no graph inside an operator, found {node.op_type}")
         for name in node.inputs:
             uses[name] += 1
