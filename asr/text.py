@@ -73,22 +73,21 @@ class Vocabulary:
         match = _TAG.match(self.pieces[token_id])
         return match[1] if match else None
 
-    def is_plain(self, token_id: int) -> bool:
-        """Whether a piece is text as it stands: no tag, no byte, no control piece."""
-        return self.pieces[token_id][:1] != "<"
-
     def has_tag(self, name: str) -> bool:
         """Whether some id stands for this tag."""
         return f"<|{name}|>" in self.pieces
 
     def byte(self, token_id: int) -> int | None:
         """The value of a byte piece, 0xE4 for ``<0xE4>``; None for any other piece."""
-        match = _BYTE.match(self.pieces[token_id])
+        piece = self.pieces[token_id]
+        match = _BYTE.match(piece) if piece[:1] == "<" else None  # few are: no pattern is tried
         return int(match[1], 16) if match else None
 
     def surface(self, token_id: int) -> str:
         """The text of a piece, word marker included; empty for tags and control pieces."""
         piece = self.pieces[token_id]
+        if piece[:1] != "<":
+            return piece
         return "" if piece in _CONTROL or _TAG.match(piece) else piece
 
 
@@ -287,13 +286,12 @@ def _units(
             pending.clear()
 
     for k, token_id in enumerate(ids):
-        plain = vocabulary.is_plain(token_id)  # nearly every one: no pattern is looked for
-        value = None if plain else vocabulary.byte(token_id)
+        value = vocabulary.byte(token_id)
         if value is not None:
             pending.append((k, value))
             continue
         flush()
-        add(vocabulary.pieces[token_id] if plain else vocabulary.surface(token_id), k, k)
+        add(vocabulary.surface(token_id), k, k)
     flush()
     return units
 

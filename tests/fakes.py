@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from asr import hub, layouts
+from asr import _rust_fe, hub, layouts
 from asr.engines.base import TensorInfo
 from asr.engines.preparation import SMALL
 from asr.frontend import FrontEnd
@@ -230,3 +230,11 @@ def schema_validator(name="transcript"):
         (schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()
     )
     return jsonschema.Draft202012Validator(schemas[name], registry=registry)
+
+
+def prepared_passes():
+    """What is done to unsigned byte weights on this CPU."""
+    info = _rust_fe.build_info()
+    signed = ("signed_weights",) if "vnni" in info["byte_features"] else ()
+    ours = ("byte_matmul",) if "asr.ByteMatMul" in info["operators"] else ()
+    return signed + ours

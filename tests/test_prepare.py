@@ -9,6 +9,7 @@ import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import fakes
 import numpy as np
 import onnx
 import pytest
@@ -79,14 +80,6 @@ def scores(recognizer):
     return recognizer.engine.run(feeds)[recognizer.engine.outputs[0].name]
 
 
-def expected_passes():
-    """What is done to unsigned byte weights on this CPU."""
-    info = _rust_fe.build_info()
-    signed = ("signed_weights",) if "vnni" in info["byte_features"] else ()
-    ours = ("byte_matmul",) if "asr.ByteMatMul" in info["operators"] else ()
-    return signed + ours
-
-
 # ------------------------------------------------------------------ the states
 
 
@@ -96,7 +89,7 @@ def test_first_cached_off_say_the_same(model, tmp_path):
     assert not (tmp_path / "cache").exists()
     told = []
     first, state = prepare(model, progress=told.append)
-    assert (state.state, state.passes) == ("first", expected_passes())
+    assert (state.state, state.passes) == ("first", fakes.prepared_passes())
     assert state.disk_bytes == sum(
         f.stat().st_size for f in entry_of(state).iterdir() if f.name != cache.RECORD
     )
@@ -211,7 +204,9 @@ def test_what_our_operator_cannot_do_is_left_to_the_runtime(model, monkeypatch):
     assert np.array_equal(scores(off), scores(first))
 
 
-@pytest.mark.skipif("byte_matmul" not in expected_passes(), reason="this CPU has no AVX-512 VNNI")
+@pytest.mark.skipif(
+    "byte_matmul" not in fakes.prepared_passes(), reason="this CPU has no AVX-512 VNNI"
+)
 @pytest.mark.parametrize("network", BYTES, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_our_operator_says_the_same_in_every_export(network, tmp_path):
     """Every product of bytes is ours, and every score the same bits."""

@@ -173,7 +173,7 @@ def _blocks(file: "soundfile.SoundFile", reasons: list[str]) -> Iterator[Float32
     """Decode to the end, or to where the decoder gives up; it then says why."""
     import soundfile
 
-    # libsndfile takes longer to make floats of 16 bits than to hand them out and NumPy together.
+    # libsndfile is slow to make floats of 16 bits: NumPy makes the same ones.
     kind = np.int16 if file.subtype == "PCM_16" else np.float32
     step = max(1, BLOCK_SAMPLES // file.channels)
     shape = () if file.channels == 1 else (file.channels,)
@@ -188,9 +188,7 @@ def _blocks(file: "soundfile.SoundFile", reasons: list[str]) -> Iterator[Float32
         done += len(block)
         if len(block):
             if kind is np.int16:
-                yield np.multiply(
-                    block, _FULL_SCALE_16, dtype=np.float32
-                )  # libsndfile's own floats
+                yield np.multiply(block, _FULL_SCALE_16, dtype=np.float32)
             else:
                 # A view would keep the whole space: a header's claim, not the sound that is there.
                 yield block if 2 * len(block) > wanted else block.copy()

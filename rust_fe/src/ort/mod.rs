@@ -12,7 +12,7 @@
 //! asr.ByteMatMul(rows, weights, scales, sums, zeros, bias) -> result   float32 (..., columns)
 //! rows: float32 (..., depth), quantised together; the others are constants in the order that
 //!     `simd::ByteMatrix` describes
-//! columns: int; relu: int, 1 if nothing below 0 comes out
+//! depth, columns: int, of the matrix; relu: int, 1 if nothing below 0 comes out
 //! ```
 #![allow(
     unsafe_code,
