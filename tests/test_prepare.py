@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 import asr
 from asr import _rust_fe, networks
 from asr.cli import main
-from asr.engines.ort import OrtEngine, save_as_run
+from asr.engines.ort import OrtEngine, save_prepared
 from asr.errors import EngineError, LayoutError, UsageError
 from asr.layouts import open_layout
 from asr.observe import Timer
@@ -212,7 +212,7 @@ def test_our_operator_says_the_same_in_every_export(network, tmp_path):
     """Every product of bytes is ours, and every score the same bits."""
     model, _ = raw.sign(network.read_bytes())
     plain = OrtEngine(model, name="plain", threads=1, folder=network.parent)
-    save_as_run(model, tmp_path / "saved.onnx", name="saved", threads=1)
+    save_prepared(model, tmp_path / "saved.onnx", name="saved", threads=1, prepack=False)
     path = tmp_path / "ours.onnx"
     places = panels.write(tmp_path / "saved.onnx", path, tmp_path / "ours.onnx.data")
     nodes = [n.op_type for n in onnx.load(path, load_external_data=False).graph.node]

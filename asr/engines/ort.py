@@ -206,44 +206,32 @@ class OrtEngine:
         return Path(self._session.end_profiling()), start_ns
 
 
-def save_prepared(model: bytes, path: Path, *, name: str, threads: int) -> None:
-    """Write a network as this runtime would run it on this CPU, to be mapped into memory.
-
-    Beside ``path`` come the weights in a file of their own, both as they are and in the kernels'
-    order: loading then neither optimises, nor copies, nor reads what no kernel touches.
-
-    Args:
-        model: the bytes of an ``.onnx`` file with its weights inside.
-        path: the file to write.
-        name: what to call the network in messages.
-        threads: of the load.
-
-    Raises:
-        EngineError: the runtime cannot load or write it.
-    """
-    options = _options(threads)
-    prefix = "session.optimized_model_external_initializers"
-    options.add_session_config_entry(f"{prefix}_file_name", f"{path.name}.data")
-    options.add_session_config_entry(f"{prefix}_min_size_in_bytes", "1024")
-    options.add_session_config_entry("session.save_external_prepacked_constant_initializers", "1")
-    if error := _save(model, path, options):
-        raise EngineError(f"{name}: cannot prepare the network: {first_line(error)}")
-
-
-def save_as_run(model: bytes, path: Path, *, name: str, threads: int) -> None:
-    """Write a network as this runtime would run it on this CPU, weights inside, in their own order.
+def save_prepared(
+    model: bytes, path: Path, *, name: str, threads: int, prepack: bool = True
+) -> None:
+    """Write a network as this runtime would run it on this CPU.
 
     Args:
         model: the bytes of an ``.onnx`` file with its weights inside.
         path: the file to write.
         name: what to call the network in messages.
         threads: of the load.
+        prepack: beside ``path`` come the weights in a file of their own, to be mapped into memory,
+            both as they are and in the kernels' order: loading then neither optimises, nor copies,
+            nor reads what no kernel touches. False leaves them inside, in their own order.
 
     Raises:
         EngineError: the runtime cannot load or write it.
     """
     options = _options(threads)
-    options.add_session_config_entry("session.disable_prepacking", "1")
+    if prepack:
+        prefix = "session.optimized_model_external_initializers"
+        options.add_session_config_entry(f"{prefix}_file_name", f"{path.name}.data")
+        options.add_session_config_entry(f"{prefix}_min_size_in_bytes", "1024")
+        entry = "session.save_external_prepacked_constant_initializers"
+        options.add_session_config_entry(entry, "1")
+    else:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     if error := _save(model, path, options):
         raise EngineError(f"{name}: cannot prepare the network: {first_line(error)}")
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from asr.engines.ort import OrtEngine, read_model, save_as_run, save_prepared
+from asr.engines.ort import OrtEngine, read_model, save_prepared
 from asr.errors import AsrError, SystemAccessError
 from asr.layouts import open_layout
 from asr.optimize import cache, panels, raw, verify
@@ -92,7 +92,7 @@ def _save(model: bytes, path: Path, network: Path, request: Request) -> Step:
     places, reason = 0, "this CPU has no AVX-512 VNNI"
     if request.panels:
         saved = path.with_suffix(".saved")
-        save_as_run(model, saved, name=str(network), threads=request.threads)
+        save_prepared(model, saved, name=str(network), threads=request.threads, prepack=False)
         try:
             places = panels.write(saved, path, path.with_name(f"{path.name}.data"))
             reason = "nothing to rewrite"
